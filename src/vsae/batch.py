@@ -1,0 +1,53 @@
+"""`Batch`: rows as tensors, one tensor per block of variables, and the mask.
+
+Values are in the model's *standard units* (see `encoding.py`). The leading shape is free: a data set is `(n, …)`;
+the model takes `(E, B, …)`, rows for each of E ensemble members, or `(1, B, …)`, rows they all share.
+
+| block         | shape behind the leading one | holds                                                      |
+|---------------|------------------------------|------------------------------------------------------------|
+| `gaussian`    | (variables,)                 | float: standardised values                                 |
+| `rounded`     | (variables, 3)               | float: standardised value, and the edges of its whole number |
+| `bernoulli`, `categorical`, `cumulative` | (variables,) | int64: level codes                              |
+| `vector{d}`   | (variables, d)               | float: standardised entries                                |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`values[block.name]` as in the table above; `mask` (…, M) bool, True = observed.
+
+    Cells that are not observed hold zeros: no network may read them, and none does.
+
+    >>> data = Batch({"gaussian": torch.arange(6.0).view(3, 2)}, torch.ones(3, 2, dtype=torch.bool))
+    >>> data.take(torch.tensor([[2, 0]])).values["gaussian"]
+    tensor([[[4., 5.], [0., 1.]]])
+    """
+
+    values: Mapping[str, Tensor]
+    mask: Tensor
+
+    @property
+    def rows(self) -> int:
+        return self.mask.shape[-2]
+
+    def take(self, index: Tensor | slice) -> Batch:
+        """Rows of a data set; an index of shape (E, B) gives each member its own."""
+        return Batch({name: value[index] for name, value in self.values.items()}, self.mask[index])
+
+    def for_members(self) -> Batch:
+        """A data set (n, …) as one batch (1, n, …) that all members share."""
+        return Batch({name: value[None] for name, value in self.values.items()}, self.mask[None])
+
+    def with_mask(self, mask: Tensor) -> Batch:
+        return replace(self, mask=mask)
+
+    def to(self, device: torch.device | str) -> Batch:
+        return Batch({name: value.to(device) for name, value in self.values.items()}, self.mask.to(device))

@@ -1,0 +1,58 @@
+"""Files: tensors as safetensors, everything else as JSON in its header. Never pickle: loading runs no code."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+FORMAT_VERSION = 1
+
+
+class FileFormatError(ValueError):
+    """The file is not one of ours, is damaged, or is newer than this version of vsae."""
+
+
+def write(path: str | os.PathLike[str], purpose: str, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
+    """Write beside `path`, flush to disk, then rename: a reader sees the old file or the new one, whole."""
+    target = Path(path)
+    header = {"format": json.dumps({"name": "vsae", "purpose": purpose, "version": FORMAT_VERSION})}
+    header["content"] = json.dumps(content)
+    handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    try:
+        save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, beside, header)
+        with open(beside, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `write` wrote, or a `FileFormatError` that says what is wrong with the file."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            kind, content = json.loads(header["format"]), json.loads(header["content"])
+            name, found, version = kind["name"], kind["purpose"], int(kind["version"])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path}: not a vsae file, or a damaged one ({error})") from None
+    if name != "vsae" or found != purpose:
+        raise FileFormatError(f"{path}: holds a {name} {found}, not a vsae {purpose}")
+    if version > FORMAT_VERSION:
+        raise FileFormatError(
+            f"{path}: format version {version} is newer than this vsae reads ({FORMAT_VERSION}); upgrade vsae"
+        )
+    return tensors, content

@@ -1,0 +1,125 @@
+"""Everything one may choose about a model and its training, in one flat, immutable record.
+
+`VSAEConfig()` is what a user gets; `VSAEConfig.paper()` is the paper read literally, for the record and the
+ablations. Departures from the paper are marked `DIFF(paper)`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_type_hints
+
+from vsae.likelihoods import Variance
+from vsae.nets import NetShape
+from vsae.proposals import Holes
+
+Proposal = Literal["selective", "collective", "attributive"]
+DecoderMask = Literal["reconstructed", "given"]
+
+
+@dataclass(frozen=True)
+class VSAEConfig:
+    """The switches; the comment beside each says what it does and where its value comes from.
+
+    >>> VSAEConfig(latent_dim=4).latent_dim, VSAEConfig.paper().kl_hidden
+    (4, 1.0)
+    >>> VSAEConfig(holes="ones")
+    Traceback (most recent call last):
+    ValueError: holes must be one of 'zero', 'noise', not 'ones'
+    """
+
+    # --- the model
+    latent_dim: int = 8  # L, per attribute
+    attributive: NetShape = NetShape(width=64, depth=1)
+    collective: NetShape = NetShape(width=256, depth=2, residual=True, dropout=0.1)
+    mask_net: NetShape = NetShape(width=128, depth=1)
+    data_net: NetShape = NetShape(width=256, depth=1, residual=True)
+    members: int = 1  # E: an ensemble trains as one batched computation
+    proposal: Proposal = "selective"  # ablation: one of the two proposals for every attribute
+    holes: Holes = "zero"  # what the networks read where nothing was observed
+    variance: Variance = "cell"  # DIFF(paper): σ is learned; the paper's squared error fixes it
+    scaling: Literal["standard", "minmax"] = "standard"
+    mask_modelling: bool = True  # ablation: no p(m | z); the decoders get the given mask
+    decoder_mask: DecoderMask = "reconstructed"  # which mask conditions p(x | m, z) in training
+    imputation_mask: DecoderMask = "reconstructed"  # … and when imputing (the paper: the given one)
+
+    # --- the objective
+    kl_visible: float = 0.02  # DIFF(paper): weight 1 collapses the collective proposal
+    kl_hidden: float = 0.006
+    remask: tuple[float, float] = (0.1, 0.5)  # DIFF(paper): hide this share of what is observed, and score it
+    e_step_samples: int = 0  # DIFF(paper): 100; targets from an untrained decoder teach little
+    e_step_latents: Literal["prior", "collective"] = "prior"
+    e_step_weight: float = 1.0
+    e_step_warmup: int = 20  # epochs before the first E step
+
+    # --- the training
+    steps: int | None = 1500  # at most; None: `epochs` decides
+    epochs: int | None = None  # at most
+    batch_size: int = 128
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.1
+    schedule: Literal["cosine", "constant"] = "cosine"
+    warmup: float = 0.1  # share of the steps, cosine only
+    clip: float | None = 5.0  # of the gradient's norm, per member
+    validation_rows: float = 0.1  # share of the rows held out for early stopping
+    validation_remask: float = 0.3  # share of their observed cells hidden and scored
+    evaluate_every: int | None = 50  # steps; None: every epoch
+    patience: int = 10  # evaluations without a better one before training stops
+
+    # --- its use
+    latent_draws: int = 20  # averaged into a point imputation
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self)).items():
+            choices, value = get_args(hint), getattr(self, name)
+            if choices and all(isinstance(choice, str) for choice in choices) and value not in choices:
+                known = ", ".join(repr(choice) for choice in choices)
+                raise ValueError(f"{name} must be one of {known}, not {value!r}")
+        if self.steps is None and self.epochs is None:
+            raise ValueError("give steps or epochs: without either, training would not end")
+        low, high = self.remask
+        if not 0.0 <= low <= high < 1.0:
+            raise ValueError(f"remask must be a range inside [0, 1), not {self.remask}")
+
+    @classmethod
+    def paper(cls, **changes: Any) -> VSAEConfig:
+        """The paper's recipe; where it is silent (it has no appendix), a plain reading of it."""
+        hidden = NetShape(width=64, depth=3)
+        settings: dict[str, Any] = {
+            "latent_dim": 20,
+            "attributive": hidden,
+            "collective": hidden,
+            "mask_net": hidden,
+            "data_net": NetShape(width=128, depth=3),
+            "holes": "noise",
+            "variance": "fixed",
+            "scaling": "minmax",
+            "imputation_mask": "given",
+            "kl_visible": 1.0,
+            "kl_hidden": 1.0,
+            "remask": (0.0, 0.0),
+            "e_step_samples": 100,
+            "steps": None,
+            "epochs": 1000,
+            "batch_size": 64,
+            "learning_rate": 1e-3,
+            "weight_decay": 0.0,
+            "schedule": "constant",
+            "clip": None,
+            "validation_rows": 0.2,
+            "evaluate_every": None,
+            "patience": 50,
+        }
+        return cls(**{**settings, **changes})
+
+    def replace(self, **changes: Any) -> VSAEConfig:
+        return dataclasses.replace(self, **changes)
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> VSAEConfig:
+        nets = {name: NetShape(**data[name]) for name in ("attributive", "collective", "mask_net", "data_net")}
+        return cls(**{**data, **nets, "remask": tuple(data["remask"])})

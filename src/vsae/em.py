@@ -1,0 +1,48 @@
+"""The two steps of the paper's expectation maximisation, on one batch."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from vsae.batch import Batch
+from vsae.model import VSAE
+from vsae.objective import Elbo, Statistics, elbo, loss, remask
+
+
+@torch.no_grad()
+def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
+    """Eq. 10: what the model so far says of the unobserved cells, averaged over latent draws.
+
+    Latents of observed attributes come from the attributive proposal, those of unobserved ones from the prior (or, as an
+    ablation, from the collective proposal). All draws are decoded as one batch of `samples`·B rows, without gradient.
+    """
+    config = model.config
+    q = model.propose(batch)
+    chosen = batch.mask[..., None]
+    prior_loc = torch.zeros_like(q.attributive.loc)
+    unobserved = q.collective if config.e_step_latents == "collective" else type(q.collective)(prior_loc, prior_loc)
+    loc = torch.where(chosen, q.attributive.loc, unobserved.loc)  # (E, B, M, L)
+    scale = torch.where(chosen, q.attributive.log_scale, unobserved.log_scale).exp()
+    noise = torch.randn(loc.shape[0], samples, *loc.shape[1:], device=loc.device)
+    z = torch.addcmul(loc[:, None], scale[:, None], noise)  # (E, samples, B, M, L)
+    given = config.decoder_mask == "given" or not config.mask_modelling
+    mask = batch.mask[:, None].expand(-1, samples, -1, -1).flatten(1, 2) if given else None
+    data = model.decode(z.flatten(1, 2), mask).data
+    return {name: data[name].statistics.unflatten(1, (samples, -1)).mean(1) for name in data}
+
+
+class Stepper(Protocol):
+    """Takes a loss to new weights: backward, clip, update."""
+
+    def __call__(self, loss: Tensor) -> None: ...
+
+
+def m_step(model: VSAE, batch: Batch, statistics: Statistics | None, update: Stepper) -> Elbo:
+    """One gradient step up the bound on the same batch; gives back its four terms, (E, B, M), detached."""
+    visible = remask(batch.mask, *model.config.remask) if model.config.remask[1] > 0 else batch.mask
+    terms = elbo(model, batch, visible, statistics)
+    update(loss(terms, visible, model.config))
+    return Elbo(*(term.detach() for term in terms))

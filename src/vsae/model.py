@@ -1,0 +1,80 @@
+"""`VSAE`: the proposals, the aggregation and the generative networks, put together. Nothing else."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from vsae.aggregation import Concatenation
+from vsae.batch import Batch
+from vsae.config import VSAEConfig
+from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
+from vsae.likelihoods import Bernoulli
+from vsae.proposals import AttributiveProposal, CollectiveProposal, DiagonalNormal, select
+from vsae.schema import Schema
+
+
+class Proposals(NamedTuple):
+    """Everything inferred from a batch: both proposals, and the one that is used."""
+
+    attributive: DiagonalNormal
+    collective: DiagonalNormal
+    selective: DiagonalNormal
+
+
+class Decoded(NamedTuple):
+    """Everything generated from latents."""
+
+    mask: Bernoulli
+    data: DataDistribution
+
+
+class VSAE(nn.Module):
+    """p(x, m, z) with its selective proposal, for E members at once.
+
+    >>> from vsae.schema import Schema, real
+    >>> model = VSAE(Schema([real("a"), real("b")]), VSAEConfig(latent_dim=3))
+    >>> batch = Batch({"gaussian": torch.zeros(1, 5, 2)}, torch.ones(1, 5, 2, dtype=torch.bool))
+    >>> z = model.propose(batch).selective.rsample()
+    >>> z.shape, model.decode(z, batch.mask).data["gaussian"].mean.shape
+    (torch.Size([1, 5, 2, 3]), torch.Size([1, 5, 2]))
+    """
+
+    def __init__(self, schema: Schema, config: VSAEConfig) -> None:
+        super().__init__()
+        self.schema, self.config = schema, config
+        members, latent = config.members, config.latent_dim
+        self.attributive = AttributiveProposal(
+            schema, members, config.attributive, latent, config.holes, fill=config.proposal == "attributive"
+        )
+        self.collective = CollectiveProposal(schema, members, config.collective, latent, config.holes)
+        self.aggregate = Concatenation(len(schema), latent)
+        self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
+        self.data_network = DataNetwork(
+            schema, members, self.aggregate.width, config.data_net, config.variance
+        )
+
+    def propose(self, batch: Batch) -> Proposals:
+        """q(z | x_o, m), each (E, B, M, L)."""
+        attributive = self.attributive(batch)
+        collective = self.collective(batch)
+        if self.config.proposal == "attributive":
+            selective = attributive
+        elif self.config.proposal == "collective":
+            selective = collective
+        else:
+            selective = select(batch.mask, attributive, collective)
+        return Proposals(attributive, collective, selective)
+
+    def decode(self, z: Tensor, mask: Tensor | None) -> Decoded:
+        """p(m | z) and p(x | m, z), with `mask` as m; None: the probabilities that the mask network gives.
+
+        Without mask modelling the mask network's output conditions nothing, so None means all observed.
+        """
+        context = self.aggregate(z)  # (E, B, M·L)
+        m = self.mask_network(context)
+        if mask is None:
+            mask = m.mean if self.config.mask_modelling else torch.ones_like(m.logits)
+        return Decoded(m, self.data_network(context, mask))

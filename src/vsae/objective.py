@@ -1,0 +1,101 @@
+"""The bound of Eq. 9 as a sum of named terms, and what is done to it in training: re-masking and weights.
+
+    L' = E_z[ Σ_{j∈U} E log p(x_j | m, z) ] + E_z[ Σ_{i∈O} log p(x_i | m, z) ] + E_z[ log p(m | z) ] - KL(q ‖ p(z))
+              x_unobserved                        x_observed                         mask                kl
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from vsae.batch import Batch
+from vsae.config import VSAEConfig
+from vsae.generative import DataDistribution
+from vsae.model import VSAE
+from vsae.schema import Schema
+
+Statistics = Mapping[str, Tensor]  # block name → what the E step knows of the unobserved cells
+
+
+class Elbo(NamedTuple):
+    """The four terms, with the paper's signs. Each (E, B, M), attribute by attribute, or (E, B) after `rows()`."""
+
+    x_observed: Tensor
+    x_unobserved: Tensor
+    mask: Tensor
+    kl: Tensor
+
+    @property
+    def total(self) -> Tensor:
+        return self.x_observed + self.x_unobserved + self.mask - self.kl
+
+    def rows(self) -> Elbo:
+        return Elbo(*(term.sum(-1) for term in self))
+
+    def mean(self) -> Elbo:
+        """Average over rows, (E,)."""
+        return Elbo(*(term.mean(-1) for term in self.rows()))
+
+
+def by_attribute(schema: Schema, blocks: Mapping[str, Tensor]) -> Tensor:
+    """Numbers per variable, block by block, (…, variables) → sums per attribute, (…, M)."""
+    owner = [i for block in schema.blocks for i in block.attributes]
+    flat = torch.cat([blocks[block.name] for block in schema.blocks], dim=-1)
+    if owner == list(range(len(schema))):
+        return flat
+    index = torch.tensor(owner, device=flat.device)
+    return flat.new_zeros(*flat.shape[:-1], len(schema)).index_add(-1, index, flat)
+
+
+def log_likelihood(schema: Schema, data: DataDistribution, batch: Batch) -> Tensor:
+    """log p(x_i | m, z) as if every cell were observed, (E, B, M); mask it before use."""
+    return by_attribute(schema, {name: data[name].log_prob(batch.values[name]) for name in data})
+
+
+def expected_log_likelihood(schema: Schema, data: DataDistribution, statistics: Statistics) -> Tensor:
+    """E[log p(x̂_i | m, z)] over the x̂ of an E step, (E, B, M)."""
+    return by_attribute(schema, {name: data[name].expected_log_prob(statistics[name]) for name in data})
+
+
+def remask(mask: Tensor, low: float, high: float) -> Tensor:
+    """Hide, in each row, a share of its observed attributes drawn from U(low, high); (E, B, M) → (E, B, M).
+
+    Why: an observed attribute is reconstructed from its own latent, so nothing would teach the collective proposal to
+    predict it. Hidden but known, it does.
+    """
+    share = low + (high - low) * torch.rand(*mask.shape[:-1], 1, device=mask.device)
+    return mask & (torch.rand(mask.shape, device=mask.device) >= share)
+
+
+def elbo(
+    model: VSAE, batch: Batch, visible: Tensor | None = None, statistics: Statistics | None = None
+) -> Elbo:
+    """One-sample estimate of the bound for a batch (E, B), attribute by attribute.
+
+    `visible` (a part of `batch.mask`) is what the proposals get to see; every truly observed cell is scored, and the
+    mask network always answers for the true mask. `statistics` come from the E step.
+    """
+    config, schema = model.config, model.schema
+    visible = batch.mask if visible is None else visible
+    q = model.propose(batch.with_mask(visible)).selective
+    given = config.decoder_mask == "given" or not config.mask_modelling
+    m, data = model.decode(q.rsample(), visible if given else None)
+
+    observed = log_likelihood(schema, data, batch) * batch.mask
+    zero = torch.zeros_like(observed)
+    unobserved = zero
+    if statistics is not None:
+        unobserved = expected_log_likelihood(schema, data, statistics) * ~batch.mask
+    mask = m.log_prob(batch.mask) if config.mask_modelling else zero
+    return Elbo(observed, unobserved, mask, q.kl_to_prior())
+
+
+def loss(terms: Elbo, visible: Tensor, config: VSAEConfig) -> Tensor:
+    """What training minimises: minus the weighted bound, the mean over rows, the sum over members."""
+    kl = terms.kl * torch.where(visible, config.kl_visible, config.kl_hidden)
+    bound = terms.x_observed + config.e_step_weight * terms.x_unobserved + terms.mask - kl
+    return -bound.sum(-1).mean(-1).sum()

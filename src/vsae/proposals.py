@@ -1,0 +1,253 @@
+"""q(z | x, m): the attributive, the collective and the selective proposal.
+
+    attributive  q_φ(z_i | x_i)        one small network an attribute, all run as one
+    collective   q_ψ(z_i | x_o, m)     one network that reads every observed attribute and the mask
+    selective    Eq. 6: the first where m_i = 1, the second where m_i = 0
+
+Both networks begin with a linear map of the same features: numbers as they are, levels one-hot, vectors as they are.
+The first keeps attributes apart (`SeparateInput`), the second adds them up (`JointInput`). A linear map of a one-hot
+vector is a row of its weight matrix, so levels go through one embedding table, whatever their number.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from vsae.batch import Batch
+from vsae.nets import GroupedLinear, Hidden, NetShape
+from vsae.schema import DISCRETE, Block, Family, Schema
+
+Holes = Literal["zero", "noise"]  # what a network reads where nothing was observed
+
+_LOG_SCALE_RANGE = (-7.0, 5.0)
+
+
+class DiagonalNormal(NamedTuple):
+    """N(loc, diag(exp(log_scale))²), batch (E, B, M), event (L,)."""
+
+    loc: Tensor
+    log_scale: Tensor
+
+    def rsample(self, noise: Tensor | None = None) -> Tensor:
+        """A reparameterised draw; `noise` (broadcastable, standard normal) makes it a chosen one."""
+        if noise is None:
+            noise = torch.randn_like(self.loc)
+        return self.loc + self.log_scale.exp() * noise
+
+    def kl_to_prior(self) -> Tensor:
+        """KL(q ‖ N(0, I)), (E, B, M)."""
+        return 0.5 * (self.loc**2 + torch.exp(2 * self.log_scale) - 1 - 2 * self.log_scale).sum(-1)
+
+    def kl_to(self, other: DiagonalNormal) -> Tensor:
+        """KL(self ‖ other), (E, B, M)."""
+        ratio = torch.exp(2 * (self.log_scale - other.log_scale))
+        shift = ((self.loc - other.loc) * torch.exp(-other.log_scale)) ** 2
+        return 0.5 * (ratio + shift - 1 - torch.log(ratio)).sum(-1)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log q(z_i), (E, B, M)."""
+        standard = (z - self.loc) * torch.exp(-self.log_scale)
+        return (-0.5 * standard**2 - self.log_scale - 0.5 * math.log(2 * math.pi)).sum(-1)
+
+
+def _as_normal(parameters: Tensor) -> DiagonalNormal:
+    loc, log_scale = parameters.chunk(2, dim=-1)
+    return DiagonalNormal(loc, log_scale.clamp(*_LOG_SCALE_RANGE))
+
+
+def select(mask: Tensor, attributive: DiagonalNormal, collective: DiagonalNormal) -> DiagonalNormal:
+    """Eq. 6."""
+    chosen = mask[..., None]  # (E, B, M, 1)
+    return DiagonalNormal(
+        torch.where(chosen, attributive.loc, collective.loc),
+        torch.where(chosen, attributive.log_scale, collective.log_scale),
+    )
+
+
+class _Input(nn.Module):
+    """What both first layers share: the blocks by what they hold, and the embedding table's offsets."""
+
+    code_offsets: Tensor
+    number_attributes: Tensor
+    code_attributes: Tensor
+    level_owner: Tensor
+    level_attributes: Tensor
+
+    def __init__(self, schema: Schema, members: int, width: int, holes: Holes) -> None:
+        super().__init__()
+        self.members, self.width, self.noise = members, width, holes == "noise"
+        self.number_blocks = [b for b in schema.blocks if b.family in (Family.GAUSSIAN, Family.ROUNDED)]
+        self.code_blocks = [b for b in schema.blocks if b.family in DISCRETE]
+        self.vector_blocks = [b for b in schema.blocks if b.family is Family.VECTOR]
+        sizes = [size for block in self.code_blocks for size in block.sizes]
+        self.levels = sum(sizes)
+        self.register_buffer("code_offsets", torch.tensor([0, *sizes]).cumsum(0)[:-1], persistent=False)
+        self.register_buffer("number_attributes", _attributes(self.number_blocks), persistent=False)
+        self.register_buffer("code_attributes", _attributes(self.code_blocks), persistent=False)
+        owner = torch.repeat_interleave(torch.tensor(sizes, dtype=torch.long))
+        self.register_buffer("level_owner", owner, persistent=False)  # variable of each level
+        self.register_buffer("level_attributes", self.code_attributes[owner], persistent=False)
+
+    def numbers(self, batch: Batch) -> Tensor:
+        """(E, B, numbers)"""
+        parts = [batch.values[b.name] for b in self.number_blocks]
+        return torch.cat([x[..., 0] if b.family is Family.ROUNDED else x
+                          for b, x in zip(self.number_blocks, parts, strict=True)], dim=-1)  # fmt: skip
+
+    def codes(self, batch: Batch) -> Tensor:
+        """Rows of the embedding table, (E, B, codes)"""
+        return torch.cat([batch.values[b.name] for b in self.code_blocks], dim=-1) + self.code_offsets
+
+    def filled(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x where observed; in the holes nothing of x, but zeros or N(0, 1)."""
+        return torch.where(mask, x, torch.randn_like(x) if self.noise else x.new_zeros(()))
+
+    def level_noise(self, mask: Tensor, table: Tensor) -> Tensor:
+        """N(0, 1) on every level of an unobserved variable, 0 on the others; (E or 1, B, levels)"""
+        hole = ~mask[..., self.level_attributes]
+        return torch.randn(hole.shape, device=table.device, dtype=table.dtype) * hole
+
+    def table_rows(self, codes: Tensor) -> Tensor:
+        """Each member has a table of its own; as rows of all tables stacked."""
+        first = torch.arange(self.members, device=codes.device) * self.levels
+        return codes + first.view(-1, *[1] * (codes.dim() - 1))
+
+
+def _attributes(blocks: list[Block]) -> Tensor:
+    return torch.tensor([i for block in blocks for i in block.attributes], dtype=torch.long)
+
+
+def _table(members: int, levels: int, width: int, fan_in: int) -> nn.Parameter:
+    bound = 1.0 / math.sqrt(max(fan_in, 1))
+    return nn.Parameter(torch.empty(members, levels, width).uniform_(-bound, bound))
+
+
+class SeparateInput(_Input):
+    """A linear layer per attribute, attributes kept apart: Batch → (E, M, B, width).
+
+    An attribute of several variables gets the sum of their maps: a linear map of their concatenation. What it gives
+    for an unobserved attribute is not used by the selective proposal, so the holes are filled only on request.
+    """
+
+    order: Tensor
+
+    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, fill: bool) -> None:
+        super().__init__(schema, members, width, holes)
+        self.fill = fill
+        self.attributes = len(schema)
+        numbers = sum(len(block) for block in self.number_blocks)
+        self.number_map = GroupedLinear((members, numbers), 1, width) if numbers else None
+        self.table = _table(members, self.levels, width, fan_in=1) if self.levels else None
+        self.vector_maps = nn.ModuleList(
+            GroupedLinear((members, len(block)), block.width, width) for block in self.vector_blocks
+        )
+        blocks = [*self.number_blocks, *self.code_blocks, *self.vector_blocks]
+        owner = _attributes(blocks)  # attribute of each variable, in the order the maps give them
+        self.grouped = len(owner) > self.attributes
+        self.in_order = bool((owner == torch.arange(len(owner))).all())
+        self.register_buffer("order", owner if self.grouped else owner.argsort(), persistent=False)
+
+    def forward(self, batch: Batch) -> Tensor:
+        parts = []
+        if self.number_map is not None:
+            numbers = self.numbers(batch)
+            if self.fill:
+                numbers = self.filled(numbers, batch.mask[..., self.number_attributes])
+            parts.append(self.number_map(numbers.transpose(-1, -2)[..., None]))
+        if self.table is not None:
+            parts.append(self._levels(batch, self.table))
+        for block, linear in zip(self.vector_blocks, self.vector_maps, strict=True):
+            vectors = batch.values[block.name]
+            if self.fill:
+                vectors = self.filled(vectors, batch.mask[..., list(block.attributes), None])
+            parts.append(linear(vectors.transpose(-2, -3)))
+        h = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]  # (E, variables, B, width)
+        if self.grouped:
+            return h.new_zeros(h.shape[0], self.attributes, *h.shape[2:]).index_add(1, self.order, h)
+        return h if self.in_order else h.index_select(1, self.order)
+
+    def _levels(self, batch: Batch, table: Tensor) -> Tensor:
+        rows = self.table_rows(self.codes(batch).transpose(-1, -2))  # (E, codes, B)
+        h = F.embedding(rows, table.flatten(0, 1))  # (E, codes, B, width)
+        if not self.fill:
+            return h
+        h = h * batch.mask[..., self.code_attributes].transpose(-1, -2)[..., None]
+        if not self.noise:
+            return h
+        noise = self.level_noise(batch.mask, table).transpose(-1, -2)[..., None]  # (E or 1, levels, B, 1)
+        return h.index_add(1, self.level_owner, noise * table[:, :, None, :])
+
+
+class JointInput(_Input):
+    """A linear layer on [x_o, m], holes filled with zeros or noise: Batch → (E, B, width)."""
+
+    vector_attributes: Tensor
+
+    def __init__(self, schema: Schema, members: int, width: int, holes: Holes) -> None:
+        super().__init__(schema, members, width, holes)
+        entries = [(b, i) for b in self.vector_blocks for i in b.attributes]
+        owner = torch.tensor([i for b, i in entries for _ in range(b.width)], dtype=torch.long)
+        self.register_buffer("vector_attributes", owner, persistent=False)  # per vector entry
+        dense = sum(len(block) for block in self.number_blocks) + len(owner) + len(schema)
+        self.dense = GroupedLinear((members,), dense, width)
+        self.table = (
+            _table(members, self.levels, width, dense + len(self.code_attributes)) if self.levels else None
+        )
+
+    def forward(self, batch: Batch) -> Tensor:
+        mask = batch.mask
+        parts = [mask.float()]
+        if self.number_blocks:
+            parts.append(self.filled(self.numbers(batch), mask[..., self.number_attributes]))
+        if self.vector_blocks:
+            entries = torch.cat([batch.values[b.name].flatten(-2) for b in self.vector_blocks], dim=-1)
+            parts.append(self.filled(entries, mask[..., self.vector_attributes]))
+        h: Tensor = self.dense(torch.cat([part.expand(mask.shape[0], -1, -1) for part in parts], dim=-1))
+        return h if self.table is None else h + self._levels(batch, self.table)
+
+    def _levels(self, batch: Batch, table: Tensor) -> Tensor:
+        """Sum over the observed variables of the rows their levels pick; with noise, N(0, 1) on the others' rows."""
+        weight = batch.mask[..., self.code_attributes].to(table.dtype)  # (E or 1, B, codes)
+        rows = self.table_rows(self.codes(batch))
+        weight = weight.expand(rows.shape)
+        picked = F.embedding_bag(
+            rows.flatten(0, 1), table.flatten(0, 1), mode="sum", per_sample_weights=weight.flatten(0, 1)
+        ).unflatten(0, rows.shape[:2])
+        return picked + self.level_noise(batch.mask, table) @ table if self.noise else picked
+
+
+class AttributiveProposal(nn.Module):
+    """q_φ(z_i | x_i) for every attribute."""
+
+    def __init__(
+        self, schema: Schema, members: int, shape: NetShape, latent_dim: int, holes: Holes, fill: bool = False
+    ) -> None:
+        super().__init__()
+        groups = (members, len(schema))
+        self.input = SeparateInput(schema, members, shape.width, holes, fill)
+        self.hidden = Hidden(groups, shape)
+        self.last = GroupedLinear(groups, shape.width, 2 * latent_dim)
+
+    def forward(self, batch: Batch) -> DiagonalNormal:
+        parameters: Tensor = self.last(self.hidden(self.input(batch)))  # (E, M, B, 2L)
+        return _as_normal(parameters.transpose(1, 2))
+
+
+class CollectiveProposal(nn.Module):
+    """q_ψ(z_i | x_o, m) for every attribute."""
+
+    def __init__(self, schema: Schema, members: int, shape: NetShape, latent_dim: int, holes: Holes) -> None:
+        super().__init__()
+        self.attributes = len(schema)
+        self.input = JointInput(schema, members, shape.width, holes)
+        self.hidden = Hidden((members,), shape)
+        self.last = GroupedLinear((members,), shape.width, 2 * latent_dim * len(schema))
+
+    def forward(self, batch: Batch) -> DiagonalNormal:
+        parameters: Tensor = self.last(self.hidden(self.input(batch)))  # (E, B, M·2L)
+        return _as_normal(parameters.unflatten(-1, (self.attributes, -1)))

@@ -1,0 +1,271 @@
+"""The loop: E and M steps over shuffled rows, early stopping on re-masked cells, checkpoints, progress.
+
+Members of an ensemble train together and apart: each has its own order of rows, its own gradient clipping, its own
+validation score and its own best weights.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vsae import checkpoint
+from vsae.batch import Batch
+from vsae.config import VSAEConfig
+from vsae.em import e_step, m_step
+from vsae.model import VSAE
+from vsae.objective import Elbo, elbo, remask
+from vsae.randomness import private_rng, rng_state, set_rng_state
+from vsae.validation import HeldOut
+
+
+class TrainingDiverged(RuntimeError):
+    """The loss or its gradient stopped being finite; the model holds the last good weights."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Handed to the callback after every step; `record` is set when the model was just evaluated."""
+
+    step: int
+    steps: int
+    epoch: float
+    seconds: float
+    record: dict[str, Any] | None
+
+
+Callback = Callable[[Progress], None]
+
+
+@dataclass
+class History:
+    """One record an evaluation: step, epoch, learning_rate, the four terms and the score, each a list over members."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    best_step: list[int] = field(default_factory=list)  # per member
+    stopped: str = ""  # why training ended
+    seconds: float = 0.0
+
+
+def train(
+    model: VSAE,
+    data: Batch,
+    held_out: HeldOut | None = None,
+    *,
+    seed: int = 0,
+    callback: Callback | None = None,
+    checkpoint_path: str | os.PathLike[str] | None = None,
+) -> History:
+    """Fit `model` to `data` (n, …) in place; it ends with its best weights, in eval mode.
+
+    With `checkpoint_path`, the state is written there at every evaluation; where it exists already, training goes on
+    from it, bit-identically on the CPU.
+    """
+    run = _Run(model, data, held_out, callback)
+    with private_rng(seed, run.device):
+        if checkpoint_path is not None and Path(checkpoint_path).exists():
+            run.restore(checkpoint_path)
+        model.train()
+        try:
+            run.loop(checkpoint_path)
+        finally:
+            run.adopt_best()
+            model.eval()
+    return run.history
+
+
+class _Run:
+    """The moving parts of one training: everything a checkpoint must hold is an attribute here."""
+
+    def __init__(self, model: VSAE, data: Batch, held_out: HeldOut | None, callback: Callback | None) -> None:
+        self.model, self.data, self.held_out, self.callback = model, data, held_out, callback
+        self.config: VSAEConfig = model.config
+        self.device = data.mask.device
+        self.members = self.config.members
+        self.per_epoch = math.ceil(data.rows / self.config.batch_size)
+        self.steps = _total_steps(self.config, self.per_epoch)
+        self.evaluate_every = self.config.evaluate_every or self.per_epoch
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(), lr=self.config.learning_rate, weight_decay=self.config.weight_decay, fused=True
+        )
+        self.step = 0
+        self.order = torch.empty(0, dtype=torch.long, device=self.device)  # (E, n), this epoch's rows
+        self.best = _copy(model)
+        self.best_score = torch.full((self.members,), torch.inf, dtype=torch.float64)
+        self.since_best = 0
+        self.history = History(best_step=[0] * self.members)
+
+    def loop(self, checkpoint_path: str | os.PathLike[str] | None) -> None:
+        began, before = time.perf_counter(), self.history.seconds
+        sums: Elbo | None = None
+        self.history.stopped = "all steps done"
+        for step, batch in self.batches():
+            terms = self.train_on(batch)
+            sums = terms if sums is None else Elbo(*(a + b for a, b in zip(sums, terms, strict=True)))
+            self.step = step + 1
+            self.history.seconds = before + time.perf_counter() - began
+            record = None
+            if self.step % self.evaluate_every == 0 or self.step == self.steps:
+                count = (self.step - 1) % self.evaluate_every + 1
+                record = self.evaluate(Elbo(*(term / count for term in sums)))
+                sums = None
+                if checkpoint_path is not None:
+                    self.save(checkpoint_path)
+            if self.callback is not None:
+                epoch = self.step / self.per_epoch
+                self.callback(Progress(self.step, self.steps, epoch, self.history.seconds, record))
+            if self.since_best >= self.config.patience:
+                self.history.stopped = f"no better score in {self.config.patience} evaluations"
+                return
+
+    def batches(self) -> Iterator[tuple[int, Batch]]:
+        """(step, rows for each member), each epoch in a new order, from where training stands."""
+        for step in range(self.step, self.steps):
+            part = step % self.per_epoch
+            if part == 0:
+                self.order = torch.rand(self.members, self.data.rows, device=self.device).argsort(dim=1)
+            yield step, self.data.take(self.order.tensor_split(self.per_epoch, dim=1)[part])
+
+    def train_on(self, batch: Batch) -> Elbo:
+        """One E step, where it is switched on, and one M step; the four terms, (E,)."""
+        config = self.config
+        statistics = None
+        if config.e_step_samples and self.step >= config.e_step_warmup * self.per_epoch:
+            statistics = e_step(self.model, batch, config.e_step_samples)
+        try:
+            return m_step(self.model, batch, statistics, self.update).mean()
+        except _NotFinite:
+            epoch, culprit = self.step // self.per_epoch + 1, _culprit(self.model, batch)
+            raise TrainingDiverged(
+                f"epoch {epoch}: the loss of attribute {culprit!r} is no longer finite; the last good weights are "
+                "kept. Look for extreme values in it, or lower learning_rate"
+            ) from None
+
+    def update(self, loss: Tensor) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = clip_members(list(self.model.parameters()), self.config.clip)
+        if not bool(torch.isfinite(norm).all() & torch.isfinite(loss)):
+            raise _NotFinite
+        self.optimizer.step()
+
+    def learning_rate(self) -> float:
+        """Linear warm-up, then half a cosine down to zero; or constant."""
+        peak, share = self.config.learning_rate, self.step / self.steps
+        if self.config.schedule == "constant":
+            return peak
+        if share < self.config.warmup:
+            return peak * (self.step + 1) / (self.config.warmup * self.steps + 1)
+        return peak * 0.5 * (1 + math.cos(math.pi * (share - self.config.warmup) / (1 - self.config.warmup)))
+
+    def evaluate(self, terms: Elbo) -> dict[str, Any]:
+        """Score the members on the held-out cells; remember the weights of those that never were better."""
+        score = torch.full((self.members,), torch.nan, dtype=torch.float64)
+        if self.held_out is not None:
+            self.model.eval()
+            score = self.held_out.score(self.model)
+            self.model.train()
+        # without a score there is nothing to stop by: the newest weights are the best known
+        better = (score < self.best_score) | score.isnan()
+        self.since_best = 0 if bool(better.any()) else self.since_best + 1
+        self.best_score = torch.where(better & ~score.isnan(), score, self.best_score)
+        _update_members(self.best, self.model, better.to(self.device))
+        for member in better.nonzero().flatten().tolist():
+            self.history.best_step[member] = self.step
+        record = {"step": self.step, "epoch": self.step / self.per_epoch, "learning_rate": self.learning_rate()}
+        record |= {name: value.tolist() for name, value in terms._asdict().items()}
+        record |= {"score": [None if math.isnan(s) else s for s in score.tolist()]}
+        self.history.records.append(record)
+        return record
+
+    def adopt_best(self) -> None:
+        if self.history.records:
+            self.model.load_state_dict(self.best)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"best.{name}": value for name, value in self.best.items()}
+        for i, state in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{i}.{name}": value for name, value in state.items()}
+        tensors |= {"rng": rng_state(self.device), "order": self.order, "best_score": self.best_score}
+        content = {
+            "config": self.config.to_json(),
+            "rows": self.data.rows,
+            "step": self.step,
+            "since_best": self.since_best,
+            "history": self.history.__dict__,
+        }
+        checkpoint.write(path, "training state", tensors, content)
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        tensors, content = checkpoint.read(path, "training state")
+        if VSAEConfig.from_json(content["config"]) != self.config or content["rows"] != self.data.rows:
+            raise checkpoint.FileFormatError(
+                f"{path}: belongs to another training (other settings or rows); delete it to start anew"
+            )
+        self.model.load_state_dict(_with_prefix(tensors, "model."))
+        self.best = {name: value.to(self.device) for name, value in _with_prefix(tensors, "best.").items()}
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in _with_prefix(tensors, "optimizer.").items():
+            index, key = name.split(".")
+            state.setdefault(int(index), {})[key] = value
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+        self.order, self.best_score = tensors["order"].to(self.device), tensors["best_score"]
+        self.step, self.since_best = content["step"], content["since_best"]
+        self.history = History(**content["history"])
+        set_rng_state(tensors["rng"], self.device)
+
+
+class _NotFinite(ArithmeticError):
+    pass
+
+
+def _total_steps(config: VSAEConfig, per_epoch: int) -> int:
+    limits = [config.steps, None if config.epochs is None else config.epochs * per_epoch]
+    return max(1, min(limit for limit in limits if limit is not None))
+
+
+def clip_members(parameters: list[nn.Parameter], limit: float | None) -> Tensor:
+    """Scale each member's gradient to a norm of at most `limit`; gives back the norms, (E,)."""
+    gradients = [p.grad for p in parameters if p.grad is not None]  # each with a leading E
+    norm = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients]).square().sum(0).sqrt()
+    if limit is not None and bool((norm > limit).any()):
+        factor = (limit / norm).clamp_max(1.0)
+        for gradient in gradients:
+            gradient.mul_(factor.view(-1, *[1] * (gradient.dim() - 1)))
+    return norm
+
+
+@torch.no_grad()
+def _culprit(model: VSAE, batch: Batch) -> str:
+    """The attribute whose terms are not finite, else the one that fits worst."""
+    terms = elbo(model, batch, remask(batch.mask, *model.config.remask))
+    per_attribute = terms.total.sum(dim=(0, 1))
+    worst = torch.where(torch.isfinite(per_attribute), per_attribute, -torch.inf).argmin()
+    return model.schema.names[int(worst)]
+
+
+def _copy(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+def _update_members(best: dict[str, Tensor], model: nn.Module, better: Tensor) -> None:
+    """Overwrite the stored weights of the members marked in `better` (E,)."""
+    if bool(better.any()):
+        for name, value in model.state_dict().items():
+            where = better.view(-1, *[1] * (value.dim() - 1))
+            best[name] = torch.where(where, value, best[name])
+
+
+def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

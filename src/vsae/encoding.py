@@ -105,13 +105,22 @@ class Encoding:
         """
         block = self._blocks[name]
         mean = np.asarray(mean, dtype=np.float64)
-        if block.family is Family.VECTOR or not (self._warps[name] > 0).any():
+        if not self.warped(name):
             return self._unstandardise(block, mean)
         nodes, weights = np.polynomial.hermite_e.hermegauss(9)
         points = (self._natural(block, mean + node * std) for node in nodes)
         return np.asarray(
             sum(w * point for w, point in zip(weights / weights.sum(), points, strict=True)), dtype=np.float64
         )
+
+    def warped(self, name: str) -> bool:
+        """Whether any variable of the block is more than shifted and scaled."""
+        return bool(_warps(self._blocks[name]).any())
+
+    def whole(self, name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The nearest admissible counts."""
+        low, high = _bounds(self._blocks[name])
+        return np.clip(np.rint(x), low, high)
 
     def log_jacobian(self, columns: Columns, mask: Mask) -> dict[str, NDArray[np.float64]]:
         """log |dy/dx| per continuous cell: add it to a log-density in y to get the log-density in x."""
@@ -127,10 +136,6 @@ class Encoding:
     def _blocks(self) -> dict[str, Block]:
         return {block.name: block for block in self.schema.blocks}
 
-    @cached_property
-    def _warps(self) -> dict[str, NDArray[np.int64]]:
-        return {block.name: _warps(block) for block in _numeric(self.schema)}
-
     def _standardise(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return (y - self.loc[block.name]) / self.scale[block.name]
 
@@ -139,10 +144,8 @@ class Encoding:
 
     def _natural(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
         x = _unwarp(block, self._unstandardise(block, y))
-        if block.family is Family.ROUNDED:  # exactly the rounded Gaussian: the outer numbers own the tails
-            low, high = _bounds(block)
-            x = np.clip(np.rint(x), low, high)
-        return x
+        # for a draw this is exactly the rounded Gaussian: the outer numbers own the tails
+        return self.whole(block.name, x) if block.family is Family.ROUNDED else x
 
     def _edges(self, block: Block, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         low, high = _bounds(block)

@@ -1,0 +1,62 @@
+"""From columns and a mask to a fitted model: the core's front door, on plain arrays."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from vsae.config import VSAEConfig
+from vsae.encoding import Columns, Encoding, Mask
+from vsae.imputation import FittedVSAE
+from vsae.model import VSAE
+from vsae.randomness import private_rng
+from vsae.schema import Schema
+from vsae.training import Callback, train
+from vsae.validation import HeldOut
+
+_MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
+_FEWEST_ROWS_TO_SPLIT = 50  # below that no row can be spared: cells of training rows are scored instead
+
+
+def fit(
+    schema: Schema,
+    columns: Columns,
+    mask: Mask,
+    config: VSAEConfig | None = None,
+    *,
+    seed: int = 0,
+    device: torch.device | str | None = None,
+    callback: Callback | None = None,
+    checkpoint_path: str | os.PathLike[str] | None = None,
+) -> FittedVSAE:
+    """Fit a VSAE to a table with holes.
+
+    >>> import numpy as np
+    >>> from vsae.schema import real
+    >>> rng = np.random.default_rng(0)
+    >>> a = rng.normal(size=200); columns = {"a": a, "b": 2 * a + 1}
+    >>> mask = rng.random((200, 2)) < 0.8
+    >>> fitted = fit(Schema([real("a"), real("b")]), columns, mask, VSAEConfig(steps=50))
+    >>> filled = fitted.impute(columns, mask)
+    >>> bool((filled["b"][mask[:, 1]] == columns["b"][mask[:, 1]]).all())
+    True
+    """
+    config = config or VSAEConfig()
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    encoding = Encoding.fit(schema, columns, mask, config.scaling)
+    data = encoding.encode(columns, mask).to(device)
+    with private_rng(seed, device):
+        model = VSAE(schema, config).to(device)
+        rows = torch.randperm(data.rows, device=device)
+        held = min(int(data.rows * config.validation_rows), _MOST_VALIDATION_ROWS)
+        if data.rows < _FEWEST_ROWS_TO_SPLIT or held == 0:
+            training, validation = data, data.take(rows[:_MOST_VALIDATION_ROWS])
+        else:
+            training, validation = data.take(rows[held:]), data.take(rows[:held])
+        held_out = HeldOut.hide(schema, validation, config.validation_remask)
+        training_seed = int(torch.randint(2**31, (1,)))
+    history = train(
+        model, training, held_out, seed=training_seed, callback=callback, checkpoint_path=checkpoint_path
+    )
+    return FittedVSAE(model, encoding, history)

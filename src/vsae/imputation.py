@@ -1,0 +1,274 @@
+"""What one fitted model is for: point imputations, draws, generated data and masks, embeddings.
+
+Rows are worked through in chunks whose size follows from the model's, so memory stays bounded for any number of rows.
+Point imputations use the same latent noise for every row: a row's result depends on nothing but the row.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vsae import checkpoint
+from vsae.batch import Batch
+from vsae.config import VSAEConfig
+from vsae.encoding import Columns, Encoding, Mask
+from vsae.generative import DataDistribution
+from vsae.likelihoods import Gaussian, Vector
+from vsae.model import VSAE, Decoded
+from vsae.randomness import generator, private_rng
+from vsae.schema import DISCRETE, Block, Family, Schema
+from vsae.training import History
+
+_CHUNK_NUMBERS = 2**24  # floats alive at once in one decoded chunk: about 64 MB for the largest tensor
+
+
+@dataclass
+class FittedVSAE:
+    """A trained model with the encoding it was trained on. All methods take and give natural units.
+
+    `columns` maps variable names to arrays (level codes for discrete variables); `mask` (n, M) is over attributes,
+    True = observed. What is not observed is never read.
+    """
+
+    model: VSAE
+    encoding: Encoding
+    history: History = field(default_factory=History)
+
+    @property
+    def schema(self) -> Schema:
+        return self.encoding.schema
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    # --- imputation
+
+    def impute(self, columns: Columns, mask: Mask, *, draws: int | None = None) -> dict[str, NDArray[Any]]:
+        """Every hole filled with its mean (numbers) or mode (levels) over latent draws and members."""
+        parts = [self._estimate(batch, draws) for _, batch in self._chunks(columns, mask, draws)]
+        estimates = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return self._fill(columns, mask, self._point(estimates))
+
+    def probabilities(
+        self, columns: Columns, mask: Mask, *, draws: int | None = None
+    ) -> dict[str, NDArray[np.float64]]:
+        """P(level | x_o, m) of every discrete variable, (n, levels), for observed cells as well."""
+        out: dict[str, list[NDArray[np.float64]]] = {}
+        for _, batch in self._chunks(columns, mask, draws):
+            estimate = self._estimate(batch, draws)
+            for block in self.schema.blocks:
+                if block.family in DISCRETE:
+                    for variable, share in zip(block.variables, _levels(block, estimate[block.name]), strict=True):
+                        out.setdefault(variable.name, []).append(share)
+        return {name: np.concatenate(parts) for name, parts in out.items()}
+
+    def draw(self, columns: Columns, mask: Mask, n: int, *, seed: int = 0) -> list[dict[str, NDArray[Any]]]:
+        """`n` completed tables, each hole a draw from p(x_u | x_o, m): latents, members and noise all vary."""
+        pieces: list[dict[str, NDArray[Any]]] = []
+        for start, batch in self._chunks(columns, mask, n):
+            pieces.append(self._draws(batch, n, generator(seed, start, self.device)))
+        stacked = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
+        return [
+            self._fill(columns, mask, self.encoding.decode({name: x[i] for name, x in stacked.items()}))
+            for i in range(n)
+        ]
+
+    def missing_probability(self, columns: Columns, mask: Mask, *, draws: int | None = None) -> NDArray[np.float64]:
+        """P(m_i = 0 | x_o, m) under the learned mechanism, (n, M)."""
+        self._needs_mask_model()
+        parts = []
+        for _, batch in self._chunks(columns, mask, draws):
+            decoded, samples = self._decode(batch, draws)
+            seen = decoded.mask.mean.unflatten(1, (samples, -1)).mean(dim=(0, 1))
+            parts.append(1.0 - seen.double().cpu().numpy())
+        return np.concatenate(parts)
+
+    @torch.no_grad()
+    def embed(self, columns: Columns, mask: Mask) -> NDArray[np.float32]:
+        """Latent means of the selective proposal, (n, M, L); those of the first member, for an ensemble."""
+        parts = []
+        for _, batch in self._chunks(columns, mask, 1):
+            with private_rng(0, self.device):
+                parts.append(self.model.propose(batch).selective.loc[0].cpu().numpy())
+        return np.concatenate(parts)
+
+    # --- generation
+
+    def generate(self, n: int, *, seed: int = 0) -> tuple[dict[str, NDArray[Any]], Mask]:
+        """`n` complete rows, and for each a mask that the mechanism might have given it: z → m → x.
+
+        Data alone, masks alone, and data with holes are parts of this one draw.
+        """
+        if n < 1:
+            raise ValueError(f"asked for {n} rows; ask for at least 1")
+        pieces = [self._generate(rows, generator(seed, start, self.device)) for start, rows in self._ranges(n)]
+        mask = np.concatenate([mask for _, mask in pieces])
+        values = {name: np.concatenate([x[name] for x, _ in pieces]) for name in pieces[0][0]}
+        return self.encoding.decode(values), mask
+
+    def generate_masks(self, n: int, *, seed: int = 0) -> Mask:
+        """`n` masks from the learned mechanism, (n, M), True = observed."""
+        self._needs_mask_model()
+        return self.generate(n, seed=seed)[1]
+
+    # --- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        for part, blocks in (("loc", self.encoding.loc), ("scale", self.encoding.scale)):
+            tensors |= {f"encoding.{part}.{name}": torch.from_numpy(x) for name, x in blocks.items()}
+        content = {
+            "schema": self.schema.to_json(),
+            "config": self.model.config.to_json(),
+            "scaling": self.encoding.scaling,
+            "history": self.history.__dict__,
+        }
+        checkpoint.write(path, "model", tensors, content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> FittedVSAE:
+        tensors, content = checkpoint.read(path, "model")
+        try:
+            schema, config = Schema.from_json(content["schema"]), VSAEConfig.from_json(content["config"])
+            model = VSAE(schema, config)
+            model.load_state_dict(_with_prefix(tensors, "model."))
+            loc, scale = (
+                {name: x.numpy() for name, x in _with_prefix(tensors, f"encoding.{part}.").items()}
+                for part in ("loc", "scale")
+            )
+            history = History(**content["history"])
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise checkpoint.FileFormatError(f"{path}: the parts of this model do not fit together ({error})") from None
+        return cls(model.to(device).eval(), Encoding(schema, loc, scale, content["scaling"]), history)
+
+    # --- the work on one chunk
+
+    def _ranges(self, rows: int, draws: int = 1) -> Iterator[tuple[int, int]]:
+        """(start, length) of chunks of bounded memory."""
+        config = self.model.config
+        widths = config.latent_dim * len(self.schema) * 3 + sum(self.model.data_network.splits) * 2
+        per_row = config.members * draws * (widths + config.data_net.width * 4)
+        size = max(1, _CHUNK_NUMBERS // per_row)
+        for start in range(0, rows, size):
+            yield start, min(size, rows - start)
+
+    def _chunks(self, columns: Columns, mask: Mask, draws: int | None) -> Iterator[tuple[int, Batch]]:
+        data = self.encoding.encode(columns, mask)
+        for start, rows in self._ranges(data.rows, self._even(draws)):
+            yield start, data.take(slice(start, start + rows)).to(self.device).for_members()
+
+    def _even(self, draws: int | None) -> int:
+        """Latent draws come in mirrored pairs."""
+        draws = self.model.config.latent_draws if draws is None else draws
+        return max(2, draws + draws % 2)
+
+    @torch.no_grad()
+    def _decode(self, batch: Batch, draws: int | None) -> tuple[Decoded, int]:
+        """Decode mirrored latent draws, the same noise for every row; rows of the result are draw-major."""
+        config, samples = self.model.config, self._even(draws)
+        with private_rng(0, self.device):
+            q = self.model.propose(batch).selective
+            noise = torch.randn(q.loc.shape[0], samples // 2, 1, *q.loc.shape[2:], device=self.device)
+        noise = torch.cat([noise, -noise], dim=1)  # antithetic: odd errors cancel
+        z = q.loc[:, None] + q.log_scale.exp()[:, None] * noise  # (E, S, B, M, L)
+        return self.model.decode(z.flatten(1, 2), self._decoder_mask(batch.mask, samples)), samples
+
+    def _decoder_mask(self, mask: Tensor, samples: int) -> Tensor | None:
+        """m when imputing: the given mask, or None for the reconstructed one."""
+        config = self.model.config
+        if config.mask_modelling and config.imputation_mask == "reconstructed":
+            return None
+        return mask[:, None].expand(-1, samples, -1, -1).flatten(1, 2)
+
+    def _estimate(self, batch: Batch, draws: int | None) -> dict[str, NDArray[Any]]:
+        """Averaged over draws and members: natural-unit means of numbers, probabilities of levels."""
+        decoded, samples = self._decode(batch, draws)
+        return {name: self._average(name, decoded.data, samples) for name in decoded.data}
+
+    def _average(self, name: str, data: DataDistribution, samples: int) -> NDArray[Any]:
+        distribution = data[name]
+        if not isinstance(distribution, Gaussian | Vector):
+            return distribution.mean.unflatten(1, (samples, -1)).mean(dim=(0, 1)).double().cpu().numpy()
+        mean, scale = (x.unflatten(1, (samples, -1)).flatten(0, 1) for x in (distribution.mean, distribution.scale))
+        if not self.encoding.warped(name):  # affine: the mean may be taken first
+            return self.encoding.expected(name, mean.double().mean(0).cpu().numpy(), np.zeros(()))
+        return self.encoding.expected(name, mean.cpu().numpy(), scale.cpu().numpy()).mean(axis=0)
+
+    def _point(self, estimates: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        out: dict[str, NDArray[Any]] = {}
+        for block in self.schema.blocks:
+            x = estimates[block.name]
+            if block.family in DISCRETE:
+                for variable, share in zip(block.variables, _levels(block, x), strict=True):
+                    out[variable.name] = share.argmax(axis=1)
+            else:
+                if block.family is Family.ROUNDED:
+                    x = self.encoding.whole(block.name, x)
+                out.update({variable.name: x[:, j] for j, variable in enumerate(block.variables)})
+        return out
+
+    @torch.no_grad()
+    def _draws(self, batch: Batch, n: int, rng: torch.Generator) -> dict[str, NDArray[Any]]:
+        """(n, B, …) per block in standard units; draw i is member i mod E's."""
+        members = self.model.config.members
+        each = -(-n // members)
+        with private_rng(int(torch.randint(2**31, (1,), generator=rng, device=self.device)), self.device):
+            q = self.model.propose(batch).selective
+        shape = (q.loc.shape[0], each, *q.loc.shape[1:])
+        noise = torch.randn(shape, generator=rng, device=self.device)
+        z = q.loc[:, None] + q.log_scale.exp()[:, None] * noise
+        data = self.model.decode(z.flatten(1, 2), self._decoder_mask(batch.mask, each)).data
+        draws = {name: x.sample(rng).unflatten(1, (each, -1)) for name, x in data.items()}  # (E, each, B, …)
+        return {name: x.transpose(0, 1).flatten(0, 1)[:n].cpu().numpy() for name, x in draws.items()}
+
+    @torch.no_grad()
+    def _generate(self, n: int, rng: torch.Generator) -> tuple[dict[str, NDArray[Any]], Mask]:
+        """Rows are dealt out to the members."""
+        config, each = self.model.config, -(-n // self.model.config.members)
+        shape = (config.members, each, len(self.schema), config.latent_dim)
+        z = torch.randn(shape, generator=rng, device=self.device)
+        context = self.model.aggregate(z)
+        if config.mask_modelling:
+            mask = self.model.mask_network(context).sample(rng)
+        else:
+            mask = torch.ones(*shape[:3], dtype=torch.long, device=self.device)
+        data = self.model.data_network(context, mask)
+        values = {name: x.sample(rng).flatten(0, 1)[:n].cpu().numpy() for name, x in data.items()}
+        return values, mask.flatten(0, 1)[:n].bool().cpu().numpy()
+
+    def _fill(self, columns: Columns, mask: Mask, imputed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Observed cells as they came, bit for bit; the others imputed, in the column's own dtype."""
+        out: dict[str, NDArray[Any]] = {}
+        for variable in self.schema.variables:
+            column = np.asarray(columns[variable.name])
+            observed = mask[:, self.schema.attribute_of[variable.name]]
+            filled = column.copy()
+            filled[~observed] = imputed[variable.name][~observed]
+            out[variable.name] = filled
+        return out
+
+    def _needs_mask_model(self) -> None:
+        if not self.model.config.mask_modelling:
+            raise ValueError("this model was fitted with mask_modelling=False, so it knows nothing of masks")
+
+
+def _levels(block: Block, share: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Probabilities per variable, (n, levels), from the three ways a block of them may be laid out."""
+    if block.family is Family.BERNOULLI:
+        return [np.stack([1 - share[:, j], share[:, j]], axis=1) for j in range(len(block))]
+    if block.family is Family.CUMULATIVE:
+        return [share[:, j, :size] for j, size in enumerate(block.sizes)]
+    return np.split(share, np.cumsum(block.sizes)[:-1], axis=1)
+
+
+def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

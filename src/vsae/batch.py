@@ -6,7 +6,7 @@ the model takes `(E, B, â€¦)`, rows for each of E ensemble members, or `(1, B, â
 | block         | shape behind the leading one | holds                                                      |
 |---------------|------------------------------|------------------------------------------------------------|
 | `gaussian`    | (variables,)                 | float: standardised values                                 |
-| `rounded`     | (variables, 3)               | float: standardised value, and the edges of its whole number |
+| `interval`    | (variables, 3)               | float: standardised value, and the edges of what it stands for |
 | `bernoulli`, `categorical`, `cumulative` | (variables,) | int64: level codes                              |
 | `vector{d}`   | (variables, d)               | float: standardised entries                                |
 """

@@ -1,17 +1,17 @@
 """Natural units ⇄ the model's standard units, on plain numpy arrays.
 
-Every numeric variable is warped onto the whole real line, then standardised, both in float64 before torch sees it:
+Every number is standardised in float64 before torch sees it:
 
-    y = (g(x) - loc) / scale,    g(x) = x | log(x - min) | -log(max - x) | log((x - min) / (max - x))
+    y = (g(x) - loc) / scale,    g(x) = log x for positive variables, else x
 
-so that a Gaussian in y is a normal, a log-normal or a logit-normal in x, and bounds hold by construction rather than
-by clipping. A count k becomes y with the edges of [k - ½, k + ½]: its likelihood is the Gaussian mass between
-them, and the outermost whole numbers take the tails. Level codes pass through unchanged.
+so that a Gaussian in y is a normal or a log-normal in x. A count k, and a real number with bounds, becomes y with the
+edges of the interval it stands for: [k - ½, k + ½], or a sliver around x; at a bound, all that lies beyond. The
+likelihood is the Gaussian mass between the edges, so bounds hold by the likelihood rather than by clipping. Level codes
+pass through unchanged.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,22 +29,7 @@ Mask = NDArray[np.bool_]  # (n, M) over attributes, True = observed
 Scaling = Literal["standard", "minmax"]
 
 _BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
-
-
-class Warp(enum.IntEnum):
-    """How a numeric variable is laid onto the real line."""
-
-    IDENTITY = 0
-    ABOVE = 1  # log(x - min)
-    BELOW = 2  # -log(max - x)
-    BETWEEN = 3  # log((x - min) / (max - x))
-
-    @classmethod
-    def of(cls, variable: Variable) -> Warp:
-        if variable.family is not Family.GAUSSIAN:  # a count honours its bounds through its edges
-            return cls.IDENTITY
-        return cls((variable.min is not None) + 2 * (variable.max is not None))
-
+_SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
 
 @dataclass(frozen=True)
 class Encoding:
@@ -83,7 +68,7 @@ class Encoding:
                 values[block.name] = torch.from_numpy(x)
                 continue
             y = np.nan_to_num(self._standardise(block, _warp(block, x)), nan=0.0)
-            if block.family is Family.ROUNDED:
+            if block.family is Family.INTERVAL:
                 y = np.stack([y, *self._edges(block, x)], axis=-1)
             values[block.name] = torch.from_numpy(y.astype(np.float32))
         return Batch(values, torch.from_numpy(np.ascontiguousarray(mask)))
@@ -99,37 +84,41 @@ class Encoding:
         return columns
 
     def expected(self, name: str, mean: NDArray[Any], std: NDArray[Any]) -> NDArray[np.float64]:
-        """E[x] for y ~ N(mean, std²), by Gauss–Hermite quadrature through the warp; the block's shape.
+        """E[x] for y ~ N(mean, std²), by Gauss–Hermite quadrature where x is not affine in y; the block's shape.
 
         The mean is what minimises the squared error in natural units; exp(E[log x]) would be the median.
         """
         block = self._blocks[name]
         mean = np.asarray(mean, dtype=np.float64)
-        if not self.warped(name):
+        if self.affine(name):
             return self._unstandardise(block, mean)
         nodes, weights = np.polynomial.hermite_e.hermegauss(9)
-        points = (self._natural(block, mean + node * std) for node in nodes)
+        points = (self._within(block, _unwarp(block, self._unstandardise(block, mean + t * std))) for t in nodes)
         return np.asarray(
             sum(w * point for w, point in zip(weights / weights.sum(), points, strict=True)), dtype=np.float64
         )
 
-    def warped(self, name: str) -> bool:
-        """Whether any variable of the block is more than shifted and scaled."""
-        return bool(_warps(self._blocks[name]).any())
+    def affine(self, name: str) -> bool:
+        """Whether the block's variables are only shifted and scaled, and unbounded."""
+        return not any(v.kind is Kind.POSITIVE or v.bounded for v in self._blocks[name].variables)
 
-    def whole(self, name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The nearest admissible counts."""
-        low, high = _bounds(self._blocks[name])
-        return np.clip(np.rint(x), low, high)
+    def admissible(self, name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The nearest values that the block's variables can take: whole numbers for counts, inside the bounds."""
+        block = self._blocks[name]
+        return self._within(block, np.where(_counts(block), np.rint(x), x))
 
     def log_jacobian(self, columns: Columns, mask: Mask) -> dict[str, NDArray[np.float64]]:
         """log |dy/dx| per continuous cell: add it to a log-density in y to get the log-density in x."""
         out: dict[str, NDArray[np.float64]] = {}
         for block in _numeric(self.schema):
-            if block.family is Family.ROUNDED:  # a probability, not a density
-                continue
-            slope = _log_slope(block, _stack(block, columns, mask)) - np.log(self.scale[block.name])
-            out[block.name] = np.nan_to_num(slope, nan=0.0)
+            x, log_scale = _stack(block, columns, mask), np.log(self.scale[block.name])
+            if block.family is Family.INTERVAL:  # counts and bounds have probabilities; slivers divide by their width
+                low, high = _bounds(block)
+                inside = ~_counts(block) & (x > low) & (x < high)
+                slope = np.where(inside, -np.log(2 * _SLIVER) - log_scale, 0.0)
+            else:
+                slope = np.where(_logarithmic(block), -np.log(np.where(x > 0, x, 1.0)), 0.0) - log_scale
+            out[block.name] = np.where(np.isnan(x), 0.0, slope)
         return out
 
     @cached_property
@@ -144,13 +133,17 @@ class Encoding:
 
     def _natural(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
         x = _unwarp(block, self._unstandardise(block, y))
-        # for a draw this is exactly the rounded Gaussian: the outer numbers own the tails
-        return self.whole(block.name, x) if block.family is Family.ROUNDED else x
+        # for a draw this is exactly the interval likelihood: a bound owns the tail behind it
+        return self.admissible(block.name, x) if block.family is Family.INTERVAL else x
+
+    def _within(self, block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.clip(x, *_bounds(block)) if block.family is Family.INTERVAL else x
 
     def _edges(self, block: Block, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         low, high = _bounds(block)
-        lower = np.where(x <= low, -_BEYOND, self._standardise(block, x - 0.5))
-        upper = np.where(x >= high, _BEYOND, self._standardise(block, x + 0.5))
+        half = np.where(_counts(block), 0.5, _SLIVER * self.scale[block.name])
+        lower = np.where(x <= low, -_BEYOND, self._standardise(block, x - half))
+        upper = np.where(x >= high, _BEYOND, self._standardise(block, x + half))
         return np.nan_to_num(lower, nan=-_BEYOND), np.nan_to_num(upper, nan=_BEYOND)
 
 
@@ -158,8 +151,13 @@ def _numeric(schema: Schema) -> list[Block]:
     return [block for block in schema.blocks if block.family not in DISCRETE]
 
 
-def _warps(block: Block) -> NDArray[np.int64]:
-    return np.array([Warp.of(variable) for variable in block.variables], dtype=np.int64)
+def _logarithmic(block: Block) -> NDArray[np.bool_]:
+    flags = np.array([variable.kind is Kind.POSITIVE for variable in block.variables])
+    return flags[:, None] if block.family is Family.VECTOR else flags
+
+
+def _counts(block: Block) -> NDArray[np.bool_]:
+    return np.array([variable.kind is Kind.COUNT for variable in block.variables])
 
 
 def _bounds(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -169,42 +167,16 @@ def _bounds(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _warp(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """g(x); a pass per kind of warp, not per column."""
-    warps, (low, high) = _warps(block), _bounds(block)
-    if not warps.any():
-        return x
-    y = x.copy()
-    above, below, between = (warps == kind for kind in (Warp.ABOVE, Warp.BELOW, Warp.BETWEEN))
-    y[:, above] = np.log(x[:, above] - low[above])
-    y[:, below] = -np.log(high[below] - x[:, below])
-    y[:, between] = np.log(x[:, between] - low[between]) - np.log(high[between] - x[:, between])
-    return y
+    """g(x)."""
+    positive = _logarithmic(block)
+    return np.where(positive, np.log(np.where(positive, x, 1.0)), x) if positive.any() else x
 
 
 def _unwarp(block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
-    warps, (low, high) = _warps(block), _bounds(block)
-    if not warps.any():
+    positive = _logarithmic(block)
+    if not positive.any():
         return y
-    x, y = y.copy(), np.clip(y, -700.0, 700.0)  # exp stays inside float64
-    above, below, between = (warps == kind for kind in (Warp.ABOVE, Warp.BELOW, Warp.BETWEEN))
-    x[..., above] = low[above] + np.exp(y[..., above])
-    x[..., below] = high[below] - np.exp(-y[..., below])
-    x[..., between] = low[between] + (high - low)[between] / (1.0 + np.exp(-y[..., between]))
-    return x
-
-
-def _log_slope(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log g'(x)."""
-    warps, (low, high) = _warps(block), _bounds(block)
-    slope = np.where(np.isnan(x), np.nan, 0.0)
-    if not warps.any():
-        return slope
-    above, below, between = (warps == kind for kind in (Warp.ABOVE, Warp.BELOW, Warp.BETWEEN))
-    slope[:, above] = -np.log(x[:, above] - low[above])
-    slope[:, below] = -np.log(high[below] - x[:, below])
-    span = (high - low)[between]
-    slope[:, between] = np.log(span) - np.log(x[:, between] - low[between]) - np.log(high[between] - x[:, between])
-    return slope
+    return np.where(positive, np.exp(np.where(positive, np.clip(y, -700.0, 700.0), 0.0)), y)
 
 
 def _location_and_scale(
@@ -263,12 +235,13 @@ def _checked_numbers(block: Block, x: NDArray[np.float64], observed: Mask) -> ND
     if block.family is Family.VECTOR:
         return x
     low, high = _bounds(block)
-    counts = np.array([variable.kind is Kind.COUNT for variable in block.variables])
     with np.errstate(invalid="ignore"):
-        outside = np.where(counts, (x < low) | (x > high), (x <= low) | (x >= high))
-        broken = counts & (x != np.rint(x))
-    _refuse(observed & outside, block, x, "lies outside the bounds; widen min/max or choose another kind")
+        outside = (x < low) | (x > high)
+        broken = _counts(block) & (x != np.rint(x))
+        negative = _logarithmic(block) & (x <= 0)
+    _refuse(observed & outside, block, x, "lies outside the bounds; widen min/max or drop them")
     _refuse(observed & broken, block, x, "is no whole number; use kind real or positive instead of count")
+    _refuse(observed & negative, block, x, "is not above zero; use kind real, with min=0 if zero is the least")
     return x
 
 

@@ -199,7 +199,7 @@ class FittedVSAE:
         if not isinstance(distribution, Gaussian | Vector):
             return distribution.mean.unflatten(1, (samples, -1)).mean(dim=(0, 1)).double().cpu().numpy()
         mean, scale = (x.unflatten(1, (samples, -1)).flatten(0, 1) for x in (distribution.mean, distribution.scale))
-        if not self.encoding.warped(name):  # affine: the mean may be taken first
+        if self.encoding.affine(name):  # affine: the mean may be taken first
             return self.encoding.expected(name, mean.double().mean(0).cpu().numpy(), np.zeros(()))
         return self.encoding.expected(name, mean.cpu().numpy(), scale.cpu().numpy()).mean(axis=0)
 
@@ -211,8 +211,8 @@ class FittedVSAE:
                 for variable, share in zip(block.variables, _levels(block, x), strict=True):
                     out[variable.name] = share.argmax(axis=1)
             else:
-                if block.family is Family.ROUNDED:
-                    x = self.encoding.whole(block.name, x)
+                if block.family is Family.INTERVAL:
+                    x = self.encoding.admissible(block.name, x)
                 out.update({variable.name: x[:, j] for j, variable in enumerate(block.variables)})
         return out
 

@@ -101,33 +101,35 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Rounded(Gaussian):
-    """A Gaussian rounded to whole numbers: P(k) = Φ((k + ½ - μ)/σ) - Φ((k - ½ - μ)/σ), tails to the bounds.
+class Interval(Gaussian):
+    """A Gaussian seen through intervals: P(a < y < b) = Φ((b - μ)/σ) - Φ((a - μ)/σ).
 
-    Unlike a Poisson or negative binomial it may be under- as well as over-dispersed (ages, years, scores).
+    Counts are intervals of width one: unlike a Poisson or negative binomial, this may be under- as well as
+    over-dispersed (ages, years, scores). A bound is an interval that reaches to infinity (a Tobit likelihood).
     """
 
     def log_prob(self, values: Tensor) -> Tensor:
         _, lower, upper = values.unbind(-1)
         inverse = torch.exp(-self.log_scale)
-        return log_normal_mass((lower - self.loc) * inverse, (upper - self.loc) * inverse)
+        width = (upper - lower) * inverse  # before loc is subtracted: exact in float32, however narrow
+        return log_normal_mass((lower - self.loc) * inverse, (upper - self.loc) * inverse, width)
 
     def error(self, values: Tensor) -> Tensor:
         return (values[..., 0] - self.loc) ** 2
 
 
-def log_normal_mass(a: Tensor, b: Tensor) -> Tensor:
-    """log(Φ(b) - Φ(a)) for a < b, stable in the tails and for narrow intervals.
+def log_normal_mass(a: Tensor, b: Tensor, width: Tensor) -> Tensor:
+    """log(Φ(b) - Φ(a)), stable in the tails and for narrow intervals; `width` is b - a, known more exactly.
 
-    >>> log_normal_mass(torch.tensor([-1.0, 30.0]), torch.tensor([1.0, 31.0]))
-    tensor([  -0.3817, -454.3212])
+    >>> a, b = torch.tensor([-1.0, 10.0]), torch.tensor([1.0, 11.0])
+    >>> log_normal_mass(a, b, b - a)
+    tensor([ -0.3817, -53.2313])
     """
     a, b = torch.where(a + b > 0, -b, a), torch.where(a + b > 0, -a, b)  # Φ is accurate on the left
-    b = b.clamp_max(20.0)
-    a = torch.maximum(a, b - 40.0)  # below that lies nothing, in float32
-    width = b - a
     narrow = width < _NARROW
     density = -0.5 * ((a + b) / 2) ** 2 - _HALF_LOG_TAU + torch.log(width.clamp_min(1e-30))
+    b = b.clamp_max(20.0)
+    a = torch.maximum(a, b - 40.0)  # below that lies nothing, in float32
     log_upper = _log_ndtr(torch.where(narrow, a + _NARROW, b))  # the branch not taken stays finite
     log_ratio = _log_ndtr(a) - log_upper
     exact = log_upper + torch.log(-torch.expm1(log_ratio.clamp_max(-1e-6)))
@@ -376,9 +378,9 @@ class GaussianHead(_ScaledHead):
         return Gaussian(*self._gaussian_parameters(raw))
 
 
-class RoundedHead(GaussianHead):
-    def forward(self, raw: Tensor) -> Rounded:
-        return Rounded(*self._gaussian_parameters(raw))
+class IntervalHead(GaussianHead):
+    def forward(self, raw: Tensor) -> Interval:
+        return Interval(*self._gaussian_parameters(raw))
 
 
 class VectorHead(_ScaledHead):
@@ -435,7 +437,7 @@ class CumulativeHead(Head):
 
 LIKELIHOODS: dict[Family, type[Head]] = {
     Family.GAUSSIAN: GaussianHead,
-    Family.ROUNDED: RoundedHead,
+    Family.INTERVAL: IntervalHead,
     Family.BERNOULLI: BernoulliHead,
     Family.CATEGORICAL: CategoricalHead,
     Family.CUMULATIVE: CumulativeHead,

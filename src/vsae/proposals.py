@@ -81,7 +81,7 @@ class _Input(nn.Module):
     def __init__(self, schema: Schema, members: int, width: int, holes: Holes) -> None:
         super().__init__()
         self.members, self.width, self.noise = members, width, holes == "noise"
-        self.number_blocks = [b for b in schema.blocks if b.family in (Family.GAUSSIAN, Family.ROUNDED)]
+        self.number_blocks = [b for b in schema.blocks if b.family in (Family.GAUSSIAN, Family.INTERVAL)]
         self.code_blocks = [b for b in schema.blocks if b.family in DISCRETE]
         self.vector_blocks = [b for b in schema.blocks if b.family is Family.VECTOR]
         sizes = [size for block in self.code_blocks for size in block.sizes]
@@ -96,7 +96,7 @@ class _Input(nn.Module):
     def numbers(self, batch: Batch) -> Tensor:
         """(E, B, numbers)"""
         parts = [batch.values[b.name] for b in self.number_blocks]
-        return torch.cat([x[..., 0] if b.family is Family.ROUNDED else x
+        return torch.cat([x[..., 0] if b.family is Family.INTERVAL else x
                           for b, x in zip(self.number_blocks, parts, strict=True)], dim=-1)  # fmt: skip
 
     def codes(self, batch: Batch) -> Tensor:

@@ -28,7 +28,7 @@ class Family(enum.Enum):
     """Variables of one family and one width share a likelihood, and are computed as one block."""
 
     GAUSSIAN = "gaussian"
-    ROUNDED = "rounded"
+    INTERVAL = "interval"
     BERNOULLI = "bernoulli"
     CATEGORICAL = "categorical"
     CUMULATIVE = "cumulative"
@@ -50,7 +50,7 @@ class Kind(enum.Enum):
 FAMILY_OF: dict[Kind, Family] = {
     Kind.REAL: Family.GAUSSIAN,
     Kind.POSITIVE: Family.GAUSSIAN,  # of the logarithm: see encoding.py
-    Kind.COUNT: Family.ROUNDED,
+    Kind.COUNT: Family.INTERVAL,
     Kind.BINARY: Family.BERNOULLI,
     Kind.CATEGORICAL: Family.CATEGORICAL,
     Kind.ORDINAL: Family.CUMULATIVE,
@@ -60,8 +60,8 @@ FAMILY_OF: dict[Kind, Family] = {
 #: Families whose values are level codes 0 … size - 1.
 DISCRETE = frozenset({Family.BERNOULLI, Family.CATEGORICAL, Family.CUMULATIVE})
 
-#: Kinds whose bounds the encoding can honour.
-BOUNDED = frozenset({Kind.REAL, Kind.POSITIVE, Kind.COUNT})
+#: Kinds that hold one number; the first and last may have bounds.
+NUMBERS = frozenset({Kind.REAL, Kind.POSITIVE, Kind.COUNT})
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Variable:
     name: str
     kind: Kind
     size: int = 1
-    min: float | None = None  # bounds, inclusive for counts; numbers stay strictly inside them
+    min: float | None = None  # inclusive bounds, of reals and counts
     max: float | None = None
 
     def __post_init__(self) -> None:
@@ -82,18 +82,21 @@ class Variable:
             raise SchemaError(f"variable {self.name!r}: size must be at least 1, not {self.size}")
         if self.kind is Kind.BINARY and self.size != 2:
             raise SchemaError(f"variable {self.name!r}: a binary variable has 2 levels, not {self.size}")
-        if self.kind in BOUNDED and self.size != 1:
+        if self.kind in NUMBERS and self.size != 1:
             raise SchemaError(f"variable {self.name!r}: {self.kind.value} holds one number; use a vector")
-        if (self.min is not None or self.max is not None) and self.kind not in BOUNDED:
-            raise SchemaError(f"variable {self.name!r}: bounds are for numbers and counts, not {self.kind.value}")
-        if self.kind is Kind.POSITIVE and self.min is None:
-            object.__setattr__(self, "min", 0.0)
+        if self.bounded and self.kind not in (Kind.REAL, Kind.COUNT):
+            raise SchemaError(f"variable {self.name!r}: bounds are for reals and counts, not {self.kind.value}")
         if self.min is not None and self.max is not None and not self.min < self.max:
             raise SchemaError(f"variable {self.name!r}: min {self.min} is not below max {self.max}")
 
     @property
+    def bounded(self) -> bool:
+        return self.min is not None or self.max is not None
+
+    @property
     def family(self) -> Family:
-        return FAMILY_OF[self.kind]
+        """A bounded real is one whose outermost values stand for all that lies beyond: an interval, too."""
+        return Family.INTERVAL if self.bounded else FAMILY_OF[self.kind]
 
 
 @dataclass(frozen=True)
@@ -222,8 +225,8 @@ def real(name: str, *, min: float | None = None, max: float | None = None) -> At
     return _single(Variable(name, Kind.REAL, min=min, max=max))
 
 
-def positive(name: str, *, max: float | None = None) -> Attribute:
-    return _single(Variable(name, Kind.POSITIVE, max=max))
+def positive(name: str) -> Attribute:
+    return _single(Variable(name, Kind.POSITIVE))
 
 
 def count(name: str, *, min: float | None = 0, max: float | None = None) -> Attribute:

@@ -67,7 +67,7 @@ def _trivial_error(block: Block, values: Tensor, hidden: Tensor) -> Tensor:
         share = counts / total[:, None]
         return torch.where(hidden.any(0), 1 - (share**2).sum(1), 0.0)
     x = values.double()
-    if block.family is Family.ROUNDED:
+    if block.family is Family.INTERVAL:
         x = x[..., 0]
     if block.family is Family.VECTOR:
         weight, total = weight[..., None], total[:, None]

@@ -1,0 +1,89 @@
+"""Shared fixtures: one schema with every kind, small data for it, and one thread (two crawl on busy cores)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from vsae.config import VSAEConfig
+from vsae.encoding import Encoding
+from vsae.nets import NetShape
+from vsae.schema import Schema, binary, categorical, count, group, ordinal, positive, real, vector
+
+torch.set_num_threads(1)
+
+PLAIN = {
+    "latent_dim": 3,
+    "attributive": NetShape(8, 2),
+    "collective": NetShape(16, 2),
+    "mask_net": NetShape(8, 2),
+    "data_net": NetShape(16, 2),
+}
+
+
+def every_kind() -> Schema:
+    return Schema(
+        [
+            categorical("colour", 3),
+            real("height"),
+            group("dose", positive("amount"), count("times"), binary("daily")),
+            ordinal("grade", 4),
+            vector("signal", 3),
+            categorical("single", 1),
+            count("visits"),
+            ordinal("flag", 2),
+            vector("other", 3),
+            vector("wide", 5),
+            binary("sex"),
+            real("share", min=0.0, max=1.0),
+            categorical("town", 7),
+        ]
+    )
+
+
+def rows_of(schema: Schema, n: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Random columns that follow the schema, with some dependence, and a mask with 30 % holes."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=n)
+    columns: dict[str, np.ndarray] = {}
+    for variable in schema.variables:
+        noisy = base + rng.normal(size=n)
+        kind = variable.kind.value
+        if kind == "real":
+            columns[variable.name] = 1 / (1 + np.exp(-noisy)) if variable.min is not None else noisy
+        elif kind == "positive":
+            columns[variable.name] = np.exp(noisy)
+        elif kind == "count":
+            columns[variable.name] = rng.poisson(np.exp(0.5 * noisy)).astype(float)
+        elif kind == "vector":
+            columns[variable.name] = noisy[:, None] + rng.normal(size=(n, variable.size))
+        else:
+            columns[variable.name] = np.clip(np.rint(noisy + variable.size / 2), 0, variable.size - 1).astype(int)
+    return columns, rng.random((n, len(schema))) < 0.7
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def schema() -> Schema:
+    return every_kind()
+
+
+@pytest.fixture
+def table(schema):
+    return rows_of(schema, 40)
+
+
+@pytest.fixture
+def batch(schema, table):
+    columns, mask = table
+    return Encoding.fit(schema, columns, mask).encode(columns, mask).for_members()
+
+
+@pytest.fixture
+def plain_config() -> VSAEConfig:
+    return VSAEConfig(**PLAIN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -23,12 +25,14 @@ class FileFormatError(ValueError):
 def write(path: str | os.PathLike[str], purpose: str, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
     """Write beside `path`, flush to disk, then rename: a reader sees the old file or the new one, whole."""
     target = Path(path)
-    header = {"format": json.dumps({"name": "vsae", "purpose": purpose, "version": FORMAT_VERSION})}
-    header["content"] = json.dumps(content)
+    tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+    text = json.dumps(content)
+    kind = {"name": "vsae", "purpose": purpose, "version": FORMAT_VERSION}
+    header = {"format": json.dumps(kind), "content": text, "sha256": _digest(text, tensors)}
     handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     os.close(handle)
     try:
-        save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, beside, header)
+        save_file(tensors, beside, header)
         with open(beside, "rb") as file:
             os.fsync(file.fileno())
         os.replace(beside, target)
@@ -47,6 +51,7 @@ def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor],
             kind, content = json.loads(header["format"]), json.loads(header["content"])
             name, found, version = kind["name"], kind["purpose"], int(kind["version"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
+            intact = header["sha256"] == _digest(header["content"], tensors)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path}: not a vsae file, or a damaged one ({error})") from None
     if name != "vsae" or found != purpose:
@@ -55,4 +60,15 @@ def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor],
         raise FileFormatError(
             f"{path}: format version {version} is newer than this vsae reads ({FORMAT_VERSION}); upgrade vsae"
         )
+    if not intact:
+        raise FileFormatError(f"{path}: its checksum is wrong: the file was damaged or changed after it was written")
     return tensors, content
+
+
+def _digest(content: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(content.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()

@@ -53,7 +53,7 @@ class Encoding:
     def fit(cls, schema: Schema, columns: Columns, mask: Mask, scaling: Scaling = "standard") -> Encoding:
         _check_mask(schema, mask)
         loc, scale = {}, {}
-        for block in _numeric(schema):
+        for block in numeric_blocks(schema):
             warped = _warp(block, _stack(block, columns, mask))  # NaN where not observed
             loc[block.name], scale[block.name] = _location_and_scale(warped, scaling)
         return cls(schema, loc, scale, scaling)
@@ -110,7 +110,7 @@ class Encoding:
     def log_jacobian(self, columns: Columns, mask: Mask) -> dict[str, NDArray[np.float64]]:
         """log |dy/dx| per continuous cell: add it to a log-density in y to get the log-density in x."""
         out: dict[str, NDArray[np.float64]] = {}
-        for block in _numeric(self.schema):
+        for block in numeric_blocks(self.schema):
             x, log_scale = _stack(block, columns, mask), np.log(self.scale[block.name])
             if block.family is Family.INTERVAL:  # counts and bounds have probabilities; slivers divide by their width
                 low, high = _bounds(block)
@@ -147,7 +147,8 @@ class Encoding:
         return np.nan_to_num(lower, nan=-_BEYOND), np.nan_to_num(upper, nan=_BEYOND)
 
 
-def _numeric(schema: Schema) -> list[Block]:
+def numeric_blocks(schema: Schema) -> list[Block]:
+    """The blocks that are standardised."""
     return [block for block in schema.blocks if block.family not in DISCRETE]
 
 

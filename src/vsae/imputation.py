@@ -19,7 +19,7 @@ from torch import Tensor
 from vsae import checkpoint
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
-from vsae.encoding import Columns, Encoding, Mask
+from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.generative import DataDistribution
 from vsae.likelihoods import Gaussian, Vector
 from vsae.model import VSAE, Decoded
@@ -142,7 +142,7 @@ class FittedVSAE:
             model = VSAE(schema, config)
             model.load_state_dict(_with_prefix(tensors, "model."))
             loc, scale = (
-                {name: x.numpy() for name, x in _with_prefix(tensors, f"encoding.{part}.").items()}
+                {b.name: tensors[f"encoding.{part}.{b.name}"].numpy() for b in numeric_blocks(schema)}
                 for part in ("loc", "scale")
             )
             history = History(**content["history"])

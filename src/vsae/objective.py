@@ -72,18 +72,23 @@ def remask(mask: Tensor, low: float, high: float) -> Tensor:
 
 
 def elbo(
-    model: VSAE, batch: Batch, visible: Tensor | None = None, statistics: Statistics | None = None
+    model: VSAE,
+    batch: Batch,
+    visible: Tensor | None = None,
+    statistics: Statistics | None = None,
+    noise: Tensor | None = None,
 ) -> Elbo:
     """One-sample estimate of the bound for a batch (E, B), attribute by attribute.
 
     `visible` (a part of `batch.mask`) is what the proposals get to see; every truly observed cell is scored, and the
-    mask network always answers for the true mask. `statistics` come from the E step.
+    mask network always answers for the true mask. `statistics` come from the E step; `noise` (E, B, M, L) replaces the
+    random draw of z.
     """
     config, schema = model.config, model.schema
     visible = batch.mask if visible is None else visible
     q = model.propose(batch.with_mask(visible)).selective
     given = config.decoder_mask == "given" or not config.mask_modelling
-    m, data = model.decode(q.rsample(), visible if given else None)
+    m, data = model.decode(q.rsample(noise), visible if given else None)
 
     observed = log_likelihood(schema, data, batch) * batch.mask
     zero = torch.zeros_like(observed)

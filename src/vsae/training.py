@@ -248,11 +248,16 @@ def clip_members(parameters: list[nn.Parameter], limit: float | None) -> Tensor:
 
 @torch.no_grad()
 def _culprit(model: VSAE, batch: Batch) -> str:
-    """The attribute whose terms are not finite, else the one that fits worst."""
+    """The attribute that broke first: by its own latent, else by its likelihood, else the one that fits worst.
+
+    Every decoder reads every latent, so one broken latent breaks all likelihoods, but only one KL.
+    """
     terms = elbo(model, batch, remask(batch.mask, *model.config.remask))
-    per_attribute = terms.total.sum(dim=(0, 1))
-    worst = torch.where(torch.isfinite(per_attribute), per_attribute, -torch.inf).argmin()
-    return model.schema.names[int(worst)]
+    for broken in (terms.kl, terms.x_observed):
+        finite = torch.isfinite(broken.sum(dim=(0, 1)))
+        if not bool(finite.all()):
+            return model.schema.names[int(finite.int().argmin())]
+    return model.schema.names[int(terms.total.sum(dim=(0, 1)).argmin())]
 
 
 def _copy(model: nn.Module) -> dict[str, Tensor]:

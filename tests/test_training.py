@@ -1,0 +1,199 @@
+"""The loop: resuming, stopping, diverging, and members that train together as they would alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from conftest import PLAIN, every_kind, rows_of
+
+from vsae import checkpoint
+from vsae.config import VSAEConfig
+from vsae.encoding import Encoding
+from vsae.fitting import fit
+from vsae.model import VSAE
+from vsae.nets import NetShape
+from vsae.objective import elbo
+from vsae.schema import Schema, categorical, real
+from vsae.training import TrainingDiverged, clip_members, train
+from vsae.validation import HeldOut
+
+SMALL = VSAEConfig(**PLAIN, steps=40, evaluate_every=10, batch_size=32)
+
+
+class Killed(Exception):
+    pass
+
+
+def states_equal(a, b) -> bool:
+    return all(torch.equal(x, b.state_dict()[name]) for name, x in a.state_dict().items())
+
+
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize("changes", [{}, {"e_step_samples": 3, "e_step_warmup": 0}, {"holes": "noise"}])
+def test_a_killed_fit_resumes_bit_identically(tmp_path, members, changes):
+    schema = every_kind()
+    columns, mask = rows_of(schema, 100)
+    config = SMALL.replace(members=members, collective=NetShape(16, 1, True, 0.1), **changes)
+    whole = fit(schema, columns, mask, config, seed=4)
+
+    def die(progress):
+        if progress.step == 27:
+            raise Killed
+
+    path = tmp_path / "state"
+    with pytest.raises(Killed):
+        fit(schema, columns, mask, config, seed=4, callback=die, checkpoint_path=path)
+    seen = []
+    resumed = fit(
+        schema, columns, mask, config, seed=4, checkpoint_path=path, callback=lambda p: seen.append(p.step)
+    )
+    assert seen == list(range(21, 41))
+    assert states_equal(whole.model, resumed.model)
+    strip = lambda records: [{k: v for k, v in r.items() if k != "seconds"} for r in records]  # noqa: E731
+    assert strip(whole.history.records) == strip(resumed.history.records)
+    assert whole.history.best_step == resumed.history.best_step
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path):
+    schema = every_kind()
+    columns, mask = rows_of(schema, 100)
+    fit(schema, columns, mask, SMALL, checkpoint_path=tmp_path / "state")
+    with pytest.raises(checkpoint.FileFormatError, match="another training"):
+        fit(schema, columns, mask, SMALL.replace(steps=50), checkpoint_path=tmp_path / "state")
+
+
+def test_same_seed_same_model_and_the_callers_randomness_is_untouched():
+    schema = every_kind()
+    columns, mask = rows_of(schema, 60)
+    before = torch.get_rng_state()
+    one, two = (fit(schema, columns, mask, SMALL, seed=1) for _ in range(2))
+    assert states_equal(one.model, two.model)
+    assert torch.equal(before, torch.get_rng_state())
+    assert not states_equal(one.model, fit(schema, columns, mask, SMALL, seed=2).model)
+
+
+def test_history_holds_all_four_terms_per_member():
+    schema = every_kind()
+    columns, mask = rows_of(schema, 100)
+    config = SMALL.replace(members=2, e_step_samples=2, e_step_warmup=0)
+    history = fit(schema, columns, mask, config).history
+    assert [record["step"] for record in history.records] == [10, 20, 30, 40]
+    for record in history.records:
+        for term in ("x_observed", "x_unobserved", "mask", "kl", "score"):
+            assert len(record[term]) == 2
+            assert np.isfinite(record[term]).all()
+    assert history.records[0]["x_observed"][0] < history.records[-1]["x_observed"][0]
+
+
+def test_early_stopping_keeps_the_best_weights():
+    schema = Schema([real("a"), real("b")])
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(size=80), "b": rng.normal(size=80)}  # nothing to learn: scores only get worse
+    mask = rng.random((80, 2)) < 0.9
+    config = VSAEConfig(steps=2000, evaluate_every=10, patience=3, learning_rate=0.01, schedule="constant")
+    fitted = fit(schema, columns, mask, config)
+    history = fitted.history
+    assert "no better score" in history.stopped
+    assert history.records[-1]["step"] < 2000
+    scores = [record["score"][0] for record in history.records]
+    assert history.best_step[0] == history.records[int(np.argmin(scores))]["step"]
+
+
+def test_best_weights_are_those_of_the_best_evaluation():
+    schema = every_kind()
+    columns, mask = rows_of(schema, 100)
+    data = Encoding.fit(schema, columns, mask).encode(columns, mask)
+    torch.manual_seed(0)
+    held_out = HeldOut.hide(schema, data, 0.3)
+    model = VSAE(schema, SMALL.replace(steps=200, learning_rate=0.02))
+    history = train(model, data, held_out)
+    best = min(record["score"][0] for record in history.records)
+    assert held_out.score(model)[0] == pytest.approx(best, abs=1e-9)
+    assert not model.training
+
+
+def test_a_member_trains_as_it_would_alone():
+    """Same weights, same rows, same noise: one step of an ensemble is one step of each of its members."""
+    schema = every_kind()
+    columns, mask = rows_of(schema, 30)
+    batch = Encoding.fit(schema, columns, mask).encode(columns, mask).for_members()
+    config = VSAEConfig(**PLAIN, members=3)
+    ensemble, single = VSAE(schema, config), VSAE(schema, config.replace(members=1))
+    noise = torch.randn(3, 30, len(schema), 3)
+
+    def gradients(model, noise):
+        model.zero_grad()
+        (-100 * elbo(model, batch, noise=noise).total.sum(-1).mean(-1).sum()).backward()
+        norm = clip_members(list(model.parameters()), 5.0)
+        return [p.grad for p in model.parameters()], norm
+
+    together, norms = gradients(ensemble, noise)
+    for e in range(3):
+        single.load_state_dict({name: value[e : e + 1] for name, value in ensemble.state_dict().items()})
+        alone, norm = gradients(single, noise[e : e + 1])
+        torch.testing.assert_close(norms[e : e + 1], norm, rtol=1e-3, atol=1e-3)
+        for a, b in zip(together, alone, strict=True):
+            torch.testing.assert_close(a[e : e + 1], b, rtol=1e-3, atol=1e-4)
+
+
+def test_clipping_is_per_member():
+    p = torch.nn.Parameter(torch.zeros(2, 3))
+    p.grad = torch.tensor([[3.0, 4.0, 0.0], [0.3, 0.4, 0.0]])
+    norm = clip_members([p], 1.0)
+    torch.testing.assert_close(norm, torch.tensor([5.0, 0.5]))
+    torch.testing.assert_close(p.grad, torch.tensor([[0.6, 0.8, 0.0], [0.3, 0.4, 0.0]]))
+
+
+def test_divergence_names_epoch_and_attribute_and_keeps_the_last_good_weights():
+    schema = Schema([real("calm"), real("wild"), categorical("c", 3)])
+    rng = np.random.default_rng(0)
+    columns = {"calm": rng.normal(size=100), "wild": rng.normal(size=100), "c": rng.integers(0, 3, 100)}
+    mask = np.ones((100, 3), dtype=bool)
+    data = Encoding.fit(schema, columns, mask).encode(columns, mask)
+    model = VSAE(schema, SMALL.replace(steps=100, batch_size=100))
+    good = {}
+
+    def poison(progress):
+        if progress.step == 30:
+            good.update({name: value.clone() for name, value in model.state_dict().items()})
+            data.values["gaussian"][:, 1] = 1e30
+
+    with pytest.raises(TrainingDiverged, match=r"epoch 31: the loss of attribute 'wild'") as caught:
+        train(model, data, callback=poison)
+    assert "\n" not in str(caught.value)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, good[name])
+
+
+def test_cosine_schedule_warms_up_and_ends_at_zero():
+    schema = Schema([real("a"), real("b")])
+    columns, mask = rows_of(schema, 60)
+    records = fit(schema, columns, mask, SMALL.replace(steps=200, evaluate_every=1, patience=999)).history.records
+    rates = [record["learning_rate"] for record in records]
+    assert max(rates) == pytest.approx(SMALL.learning_rate, rel=0.01)
+    assert int(np.argmax(rates)) == pytest.approx(20, abs=2)
+    assert rates[-1] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_held_out_score_of_the_trivial_predictor_is_one():
+    schema = Schema([real("a"), categorical("c", 3)])
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(size=4000), "c": rng.choice(3, 4000, p=[0.5, 0.3, 0.2])}
+    mask = np.ones((4000, 2), dtype=bool)
+    data = Encoding.fit(schema, columns, mask).encode(columns, mask)
+    torch.manual_seed(0)
+    held_out = HeldOut.hide(schema, data, 0.5)
+    model = VSAE(schema, VSAEConfig(**PLAIN))
+    last = model.data_network.net.last
+    with torch.no_grad():
+        last.weight.zero_()
+        last.bias[0, 0] = torch.tensor([0.0, 0.0, *np.log([0.5, 0.3, 0.2])])
+    assert float(held_out.score(model)) == pytest.approx(1.0, abs=0.01)
+
+
+def test_nothing_to_hide_means_no_score():
+    schema = Schema([real("a")])
+    columns, mask = {"a": np.ones(5)}, np.zeros((5, 1), dtype=bool)
+    data = Encoding.fit(schema, columns, mask).encode(columns, mask)
+    assert HeldOut.hide(schema, data, 0.5) is None

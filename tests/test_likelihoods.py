@@ -122,7 +122,7 @@ def test_normal_mass_has_finite_gradients_everywhere():
     a = torch.tensor([-1e9, -1e6, -50.0, 0.0, 1e4, -1e6, 3.0], requires_grad=True)
     b = torch.tensor([1e9, -1e3, -49.0, 1e-9, 2e4, 1e6, 1e6], requires_grad=True)
     log_normal_mass(a, b, b - a).sum().backward()
-    assert torch.isfinite(a.grad).all() and torch.isfinite(b.grad).all()
+    assert torch.isfinite(torch.cat([a.grad, b.grad])).all()
 
 
 def test_bernoulli_is_scipys():
@@ -230,9 +230,16 @@ def test_expected_log_prob_is_the_average_over_targets(name):
             ones = torch.ones(1, rows, 3, dtype=torch.long)
             expected += (part * first.log_prob(ones) + (1 - part) * first.log_prob(0 * ones)) / 5
         elif name == "categorical":
-            expected += torch.stack(
-                [(a * b).sum(-1) for a, b in zip(part.split([2, 5, 1], -1), first.log_probs.split([2, 5, 1], -1), strict=True)], -1
-            ) / 5
+            expected += (
+                torch.stack(
+                    [
+                        (a * b).sum(-1)
+                        for a, b in zip(part.split([2, 5, 1], -1), first.log_probs.split([2, 5, 1], -1), strict=True)
+                    ],
+                    -1,
+                )
+                / 5
+            )
         else:
             expected += (part * first.log_probs.clamp_min(-1e4)).sum(-1) / 5
     torch.testing.assert_close(first.expected_log_prob(statistics), expected, rtol=1e-4, atol=1e-4)
@@ -273,7 +280,17 @@ def test_error_is_squared_error_or_brier_score():
 
 @pytest.mark.parametrize("variance", ["cell", "column", "fixed"])
 def test_heads_ask_for_what_they_read(variance):
-    schema = Schema([real("a"), count("k"), binary("b"), categorical("c", 4), ordinal("o", 3), ordinal("p", 1), vector("v", 2)])
+    schema = Schema(
+        [
+            real("a"),
+            count("k"),
+            binary("b"),
+            categorical("c", 4),
+            ordinal("o", 3),
+            ordinal("p", 1),
+            vector("v", 2),
+        ]
+    )
     for block in schema.blocks:
         head = head_for(block, 2, variance)
         d = head(torch.randn(2, 6, head.n_parameters))

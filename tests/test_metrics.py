@@ -90,9 +90,7 @@ class TestNrmse:
         truth, imputed, mask = case
         scale = np.array([1e-6, 1, 1e6, 3, 1])
         before = nrmse(truth, imputed, mask, definition=definition).value
-        assert nrmse(truth * scale, imputed * scale, mask, definition=definition).value == pytest.approx(
-            before
-        )
+        assert nrmse(truth * scale, imputed * scale, mask, definition=definition).value == pytest.approx(before)
 
     @pytest.mark.parametrize("definition", NRMSE_DEFINITIONS)
     def test_cells_unknown_from_the_start(self, definition: str, case: tuple[np.ndarray, ...]) -> None:
@@ -191,9 +189,7 @@ class TestCrps:
         exact = 2 * norm.pdf(0) - 1 / math.sqrt(math.pi)
         scale = np.std(truth)
         assert crps(truth, draws, mask, fair=True).value * scale == pytest.approx(exact, abs=0.015)
-        assert crps(truth, draws, mask).value * scale == pytest.approx(
-            exact + 1 / math.sqrt(math.pi) / 3, abs=0.015
-        )
+        assert crps(truth, draws, mask).value * scale == pytest.approx(exact + 1 / math.sqrt(math.pi) / 3, abs=0.015)
 
     def test_one_draw_is_the_absolute_error(self) -> None:
         truth, draws = np.array([[0.0], [2.0]]), np.array([[[3.0], [1.0]]])
@@ -256,9 +252,7 @@ class TestIntervalCoverage:
         truth = np.array([[0.0, 0.0, 9.0], [1.0, 1.0, 9.0], [2.0, 9.0, 9.0]])
         mask = np.array([[False, False, True], [False, True, True], [False, True, True]])
         score = interval_coverage(truth, np.full((3, 3), 1.0), np.full((3, 3), 2.0), mask)
-        np.testing.assert_allclose(
-            score.per_column, [2 / 3, 0.0, np.nan]
-        )  # the bounds belong to the interval
+        np.testing.assert_allclose(score.per_column, [2 / 3, 0.0, np.nan])  # the bounds belong to the interval
         assert score.value == pytest.approx(2 / 4)
         assert score.skipped == 1
 
@@ -286,10 +280,7 @@ class TestMaskFidelity:
             constant = mask[:, i].std() * mask[:, j].std() == 0
             return 0.0 if constant else float(np.corrcoef(mask[:, i], mask[:, j])[0, 1])
 
-        gaps = [
-            correlation(real, i, j) - correlation(sampled, i, j)
-            for i, j in itertools.combinations(range(4), 2)
-        ]
+        gaps = [correlation(real, i, j) - correlation(sampled, i, j) for i, j in itertools.combinations(range(4), 2)]
         fidelity = mask_fidelity(real, sampled)
         assert fidelity.proportion == pytest.approx(real.mean() - sampled.mean())  # missing = 1 - observed
         assert fidelity.column_rate == pytest.approx(max(abs(real.mean(axis=0) - sampled.mean(axis=0))))

@@ -86,9 +86,7 @@ class TestEveryMechanism:
             (np.array([["red"]]), "encode categories"),
         ],
     )
-    def test_refuses_what_is_no_complete_table(
-        self, mechanism: Mechanism, x: np.ndarray, message: str
-    ) -> None:
+    def test_refuses_what_is_no_complete_table(self, mechanism: Mechanism, x: np.ndarray, message: str) -> None:
         with pytest.raises(ValueError, match=message):
             mechanism.sample(x, generator())
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import PLAIN
 
+from conftest import PLAIN
 from vsae.benchmark.naive import LoopVSAE
 from vsae.config import VSAEConfig
 from vsae.model import VSAE

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from conftest import PLAIN
 from scipy.stats import multivariate_normal
 from torch.nn import functional as F
 
+from conftest import PLAIN
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.em import e_step, m_step
@@ -134,7 +134,11 @@ def hand_made(e_step_latents: str = "prior") -> VSAE:
         e_step_latents=e_step_latents,
     )
     model = VSAE(Schema([real("x1"), real("x2")]), config)
-    make_linear(model.data_network.net, torch.tensor([[1.0, 10.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), torch.zeros(2))
+    make_linear(
+        model.data_network.net,
+        torch.tensor([[1.0, 10.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]),
+        torch.zeros(2),
+    )
     with torch.no_grad():
         for proposal, value in ((model.attributive, 3.0), (model.collective, 100.0)):
             for parameter in proposal.parameters():

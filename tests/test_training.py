@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from conftest import PLAIN, every_kind, rows_of
 
+from conftest import PLAIN, every_kind, rows_of
 from vsae import checkpoint
 from vsae.config import VSAEConfig
 from vsae.encoding import Encoding
@@ -45,9 +45,7 @@ def test_a_killed_fit_resumes_bit_identically(tmp_path, members, changes):
     with pytest.raises(Killed):
         fit(schema, columns, mask, config, seed=4, callback=die, checkpoint_path=path)
     seen = []
-    resumed = fit(
-        schema, columns, mask, config, seed=4, checkpoint_path=path, callback=lambda p: seen.append(p.step)
-    )
+    resumed = fit(schema, columns, mask, config, seed=4, checkpoint_path=path, callback=lambda p: seen.append(p.step))
     assert seen == list(range(21, 41))
     assert states_equal(whole.model, resumed.model)
     strip = lambda records: [{k: v for k, v in r.items() if k != "seconds"} for r in records]  # noqa: E731

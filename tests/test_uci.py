@@ -99,9 +99,7 @@ class TestParser:
         assert table.levels["education-num"] == ("2", "9", "10")
         assert table.schema.attributes[4].variables[0].kind is Kind.ORDINAL
         assert table.columns["education-num"].tolist() == [2, 1, 0]
-        assert not table.mask[
-            :, table.schema.names.index("workclass")
-        ].any()  # a column of holes is still read
+        assert not table.mask[:, table.schema.names.index("workclass")].any()  # a column of holes is still read
 
     @pytest.mark.parametrize(
         ("lines", "message"),
@@ -113,9 +111,7 @@ class TestParser:
             ((), "no column 'mcg'"),
         ],
     )
-    def test_a_bad_file_is_refused_by_name(
-        self, tmp_path: Path, lines: tuple[str, ...], message: str
-    ) -> None:
+    def test_a_bad_file_is_refused_by_name(self, tmp_path: Path, lines: tuple[str, ...], message: str) -> None:
         path = write(tmp_path, "yeast.csv.gz", *lines)
         with pytest.raises(ValueError, match=re.escape(message)) as caught:
             load_table("yeast", tmp_path)
@@ -282,9 +278,7 @@ class TestDownload:
         assert path == tmp_path / "mine" / "yeast.csv.gz"
         assert load_table("yeast", tmp_path / "mine").columns["mcg"] == [0.58]
 
-    def test_missing_page(
-        self, server: tuple[Path, str], no_data: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_missing_page(self, server: tuple[Path, str], no_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         point_at(monkeypatch, "yeast", [f"{server[1]}/gone"], rows=1)
         with pytest.raises(DownloadError, match=r"cannot fetch .*/gone .*404"):
             download("yeast")

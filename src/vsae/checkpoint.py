@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +23,46 @@ class FileFormatError(ValueError):
     """The file is not one of ours, is damaged, or is newer than this version of vsae."""
 
 
-def write(path: str | os.PathLike[str], purpose: str, tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> None:
-    """Write beside `path`, flush to disk, then rename: a reader sees the old file or the new one, whole."""
+@contextmanager
+def written_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new file beside `path` to write to, then renamed: a reader sees the old file or the new one, whole."""
     target = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    beside = Path(name)
+    try:
+        yield beside
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.chmod(0o666 & ~_umask())
+        os.replace(beside, target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """The process's umask; it can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    with written_beside(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+def write(
+    path: str | os.PathLike[str], purpose: str, tensors: Mapping[str, Tensor], content: Mapping[str, Any]
+) -> None:
+    """Tensors and JSON into one file."""
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
     text = json.dumps(content)
     kind = {"name": "vsae", "purpose": purpose, "version": FORMAT_VERSION}
     header = {"format": json.dumps(kind), "content": text, "sha256": _digest(text, tensors)}
-    handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    try:
+    with written_beside(path) as beside:
         save_file(tensors, beside, header)
-        with open(beside, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
 
 
 def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -70,5 +94,5 @@ def _digest(content: str, tensors: Mapping[str, Tensor]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()

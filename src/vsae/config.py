@@ -68,6 +68,7 @@ class VSAEConfig:
     patience: int = 10  # evaluations without a better one before training stops
 
     # --- its use
+    prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see prior.py
     latent_draws: int = 20  # averaged into a point imputation
 
     def __post_init__(self) -> None:
@@ -110,6 +111,7 @@ class VSAEConfig:
             "validation_rows": 0.2,
             "evaluate_every": None,
             "patience": 50,
+            "prior": "standard",
         }
         return cls(**{**settings, **changes})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -16,8 +16,9 @@ from vsae.objective import Elbo, Statistics, elbo, loss, remask
 def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
     """Eq. 10: what the model so far says of the unobserved cells, averaged over latent draws.
 
-    Latents of observed attributes come from the attributive proposal, those of unobserved ones from the prior (or, as an
-    ablation, from the collective proposal). All draws are decoded as one batch of `samples`·B rows, without gradient.
+    Latents of observed attributes come from the attributive proposal, those of unobserved ones from the prior (or, as
+    an ablation, from the collective proposal). All draws are decoded as one batch of `samples`·B rows, without
+    gradient.
     """
     config = model.config
     q = model.propose(batch)
@@ -34,14 +35,8 @@ def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
     return {name: data[name].statistics.unflatten(1, (samples, -1)).mean(1) for name in data}
 
 
-class Stepper(Protocol):
-    """Takes a loss to new weights: backward, clip, update."""
-
-    def __call__(self, loss: Tensor) -> None: ...
-
-
-def m_step(model: VSAE, batch: Batch, statistics: Statistics | None, update: Stepper) -> Elbo:
-    """One gradient step up the bound on the same batch; gives back its four terms, (E, B, M), detached."""
+def m_step(model: VSAE, batch: Batch, statistics: Statistics | None, update: Callable[[Tensor], None]) -> Elbo:
+    """One step up the bound on the same batch, by `update` (backward, clip, step); its four terms, (E, B, M)."""
     visible = remask(batch.mask, *model.config.remask) if model.config.remask[1] > 0 else batch.mask
     terms = elbo(model, batch, visible, statistics)
     update(loss(terms, visible, model.config))

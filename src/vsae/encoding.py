@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from vsae.batch import Batch
-from vsae.schema import DISCRETE, Block, Family, Kind, Schema, SchemaError, Variable
+from vsae.schema import DISCRETE, Block, Family, Kind, Schema, SchemaError
 
 Columns = Mapping[str, NDArray[Any]]  # variable name → (n,), or (n, d) for a vector
 Mask = NDArray[np.bool_]  # (n, M) over attributes, True = observed
@@ -30,6 +30,7 @@ Scaling = Literal["standard", "minmax"]
 
 _BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
 _SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -180,9 +181,7 @@ def _unwarp(block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(positive, np.exp(np.where(positive, np.clip(y, -700.0, 700.0), 0.0)), y)
 
 
-def _location_and_scale(
-    y: NDArray[np.float64], scaling: Scaling
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _location_and_scale(y: NDArray[np.float64], scaling: Scaling) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Per column over the observed (non-NaN) cells; a column with one value, or none, gets scale 1."""
     seen = ~np.isnan(y)
     size = np.maximum(np.abs(np.where(seen, y, 0.0)).max(axis=0, initial=0.0), 1e-300)

@@ -6,6 +6,7 @@ import os
 
 import torch
 
+from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.encoding import Columns, Encoding, Mask
 from vsae.imputation import FittedVSAE
@@ -16,6 +17,7 @@ from vsae.training import Callback, train
 from vsae.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
+_MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
 _FEWEST_ROWS_TO_SPLIT = 50  # below that no row can be spared: cells of training rows are scored instead
 
 
@@ -56,7 +58,18 @@ def fit(
             training, validation = data.take(rows[held:]), data.take(rows[:held])
         held_out = HeldOut.hide(schema, validation, config.validation_remask)
         training_seed = int(torch.randint(2**31, (1,)))
-    history = train(
-        model, training, held_out, seed=training_seed, callback=callback, checkpoint_path=checkpoint_path
-    )
+    history = train(model, training, held_out, seed=training_seed, callback=callback, checkpoint_path=checkpoint_path)
+    if config.prior == "fitted":
+        _fit_prior(model, data, seed)
     return FittedVSAE(model, encoding, history)
+
+
+@torch.no_grad()
+def _fit_prior(model: VSAE, data: Batch, seed: int) -> None:
+    """To the latents of the training rows, or of a sample of them."""
+    with private_rng(seed, data.mask.device):
+        rows = torch.randperm(data.rows, device=data.mask.device)[:_MOST_PRIOR_ROWS]
+        model.prior.fit(*model.propose(data.take(rows).for_members()).selective)
+        if model.config.mask_modelling:
+            z = model.prior.sample(_MOST_PRIOR_ROWS)
+            model.prior.calibrate_mask(model.mask_network(model.aggregate(z)).logits, data.mask.float().mean(0))

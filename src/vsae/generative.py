@@ -32,9 +32,7 @@ class MaskNetwork(nn.Module):
 class DataNetwork(nn.Module):
     """p_θ(x_i | m, z): context (E, B, C) and mask (E, B, M), bits or probabilities → a distribution per block."""
 
-    def __init__(
-        self, schema: Schema, members: int, context: int, shape: NetShape, variance: Variance
-    ) -> None:
+    def __init__(self, schema: Schema, members: int, context: int, shape: NetShape, variance: Variance) -> None:
         super().__init__()
         heads = {block.name: head_for(block, members, variance) for block in schema.blocks}
         self.splits = [head.n_parameters for head in heads.values()]

@@ -21,7 +21,7 @@ from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.generative import DataDistribution
-from vsae.likelihoods import Gaussian, Vector
+from vsae.likelihoods import Bernoulli, Gaussian, Vector
 from vsae.model import VSAE, Decoded
 from vsae.randomness import generator, private_rng
 from vsae.schema import DISCRETE, Block, Family, Schema
@@ -174,7 +174,7 @@ class FittedVSAE:
     @torch.no_grad()
     def _decode(self, batch: Batch, draws: int | None) -> tuple[Decoded, int]:
         """Decode mirrored latent draws, the same noise for every row; rows of the result are draw-major."""
-        config, samples = self.model.config, self._even(draws)
+        samples = self._even(draws)
         with private_rng(0, self.device):
             q = self.model.propose(batch).selective
             noise = torch.randn(q.loc.shape[0], samples // 2, 1, *q.loc.shape[2:], device=self.device)
@@ -234,13 +234,11 @@ class FittedVSAE:
     def _generate(self, n: int, rng: torch.Generator) -> tuple[dict[str, NDArray[Any]], Mask]:
         """Rows are dealt out to the members."""
         config, each = self.model.config, -(-n // self.model.config.members)
-        shape = (config.members, each, len(self.schema), config.latent_dim)
-        z = torch.randn(shape, generator=rng, device=self.device)
-        context = self.model.aggregate(z)
+        context = self.model.aggregate(self.model.prior.sample(each, rng))
         if config.mask_modelling:
-            mask = self.model.mask_network(context).sample(rng)
+            mask = Bernoulli(self.model.mask_network(context).logits + self.model.prior.mask_shift).sample(rng)
         else:
-            mask = torch.ones(*shape[:3], dtype=torch.long, device=self.device)
+            mask = torch.ones(*context.shape[:2], len(self.schema), dtype=torch.long, device=self.device)
         data = self.model.data_network(context, mask)
         values = {name: x.sample(rng).flatten(0, 1)[:n].cpu().numpy() for name, x in data.items()}
         return values, mask.flatten(0, 1)[:n].bool().cpu().numpy()

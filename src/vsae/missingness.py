@@ -108,9 +108,7 @@ class LogisticMAR(Mechanism):
     """
 
     rate: float
-    observed_share: float = (
-        0.25  # the paper's quarter; with M >= 4 columns every rate below .75 can be reached
-    )
+    observed_share: float = 0.25  # the paper's quarter; with M >= 4 columns every rate below .75 can be reached
     strength: float = 2.0  # ours: at rate .5, one std of w·x moves P(missing) from .5 to .88
 
     def __post_init__(self) -> None:
@@ -192,9 +190,7 @@ class SelfMasking(Mechanism):
         columns = tuple(range(x.shape[1] // 2)) if self.columns is None else self.columns
         unknown = [column for column in columns if not 0 <= column < x.shape[1]]
         if unknown:
-            raise ValueError(
-                f"columns {unknown} are not in the table; use indices from 0 to {x.shape[1] - 1}"
-            )
+            raise ValueError(f"columns {unknown} are not in the table; use indices from 0 to {x.shape[1] - 1}")
         masked = np.isin(np.arange(x.shape[1]), columns)
         # The mean of equal numbers can round to just below them, but a constant column has no such cell.
         above = (x > x.mean(axis=0)) & ~_is_constant(x)
@@ -246,9 +242,7 @@ def _with_mean(rate: float, logit: np.ndarray) -> np.ndarray:
 
 def _always_observed(columns: int, share: float, rng: np.random.Generator) -> np.ndarray:
     """Choose ⌊share · M⌋ columns at random, at least 1 and at most M - 1; a bool array (M,)."""
-    count = min(
-        max(1, math.floor(share * columns + 1e-9)), columns - 1
-    )  # 1e-9: .29 · 100 is 28.999… in floats
+    count = min(max(1, math.floor(share * columns + 1e-9)), columns - 1)  # 1e-9: .29 · 100 is 28.999… in floats
     return np.isin(np.arange(columns), rng.choice(columns, size=count, replace=False))
 
 

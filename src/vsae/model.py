@@ -12,6 +12,7 @@ from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.likelihoods import Bernoulli
+from vsae.prior import LatentPrior
 from vsae.proposals import AttributiveProposal, CollectiveProposal, DiagonalNormal, select
 from vsae.schema import Schema
 
@@ -52,9 +53,8 @@ class VSAE(nn.Module):
         self.collective = CollectiveProposal(schema, members, config.collective, latent, config.holes)
         self.aggregate = Concatenation(len(schema), latent)
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
-        self.data_network = DataNetwork(
-            schema, members, self.aggregate.width, config.data_net, config.variance
-        )
+        self.data_network = DataNetwork(schema, members, self.aggregate.width, config.data_net, config.variance)
+        self.prior = LatentPrior(members, len(schema), latent)
 
     def propose(self, batch: Batch) -> Proposals:
         """q(z | x_o, m), each (E, B, M, L)."""

@@ -85,7 +85,11 @@ class Hidden(nn.Module):
         else:
             layers: list[nn.Module] = [nn.ReLU(), nn.Dropout(shape.dropout)]
             for _ in range(shape.depth - 1):
-                layers += [GroupedLinear(groups, shape.width, shape.width), nn.ReLU(), nn.Dropout(shape.dropout)]
+                layers += [
+                    GroupedLinear(groups, shape.width, shape.width),
+                    nn.ReLU(),
+                    nn.Dropout(shape.dropout),
+                ]
             self.layers = nn.Sequential(*(layer for layer in layers if getattr(layer, "p", 1.0) > 0.0))
 
     def forward(self, h: Tensor) -> Tensor:

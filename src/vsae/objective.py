@@ -1,7 +1,7 @@
 """The bound of Eq. 9 as a sum of named terms, and what is done to it in training: re-masking and weights.
 
-    L' = E_z[ Σ_{j∈U} E log p(x_j | m, z) ] + E_z[ Σ_{i∈O} log p(x_i | m, z) ] + E_z[ log p(m | z) ] - KL(q ‖ p(z))
-              x_unobserved                        x_observed                         mask                kl
+L' = E_z[ Σ_{j∈U} E log p(x_j | m, z) ] + E_z[ Σ_{i∈O} log p(x_i | m, z) ] + E_z[ log p(m | z) ] - KL(q ‖ p(z))
+          x_unobserved                        x_observed                         mask                kl
 """
 
 from __future__ import annotations

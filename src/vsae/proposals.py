@@ -195,9 +195,7 @@ class JointInput(_Input):
         self.register_buffer("vector_attributes", owner, persistent=False)  # per vector entry
         dense = sum(len(block) for block in self.number_blocks) + len(owner) + len(schema)
         self.dense = GroupedLinear((members,), dense, width)
-        self.table = (
-            _table(members, self.levels, width, dense + len(self.code_attributes)) if self.levels else None
-        )
+        self.table = _table(members, self.levels, width, dense + len(self.code_attributes)) if self.levels else None
 
     def forward(self, batch: Batch) -> Tensor:
         mask = batch.mask

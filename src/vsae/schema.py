@@ -204,10 +204,7 @@ class Schema:
         return cls(
             Attribute(
                 item["name"],
-                tuple(
-                    Variable(v["name"], Kind(v["kind"]), v["size"], v["min"], v["max"])
-                    for v in item["variables"]
-                ),
+                tuple(Variable(v["name"], Kind(v["kind"]), v["size"], v["min"], v["max"]) for v in item["variables"]),
             )
             for item in data
         )

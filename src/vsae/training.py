@@ -22,7 +22,7 @@ from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.em import e_step, m_step
 from vsae.model import VSAE
-from vsae.objective import Elbo, elbo, remask
+from vsae.objective import Elbo, elbo
 from vsae.randomness import private_rng, rng_state, set_rng_state
 from vsae.validation import HeldOut
 
@@ -94,7 +94,10 @@ class _Run:
         self.steps = _total_steps(self.config, self.per_epoch)
         self.evaluate_every = self.config.evaluate_every or self.per_epoch
         self.optimizer = torch.optim.AdamW(
-            model.parameters(), lr=self.config.learning_rate, weight_decay=self.config.weight_decay, fused=True
+            model.parameters(),
+            lr=self.config.learning_rate,
+            weight_decay=self.config.weight_decay,
+            fused=True,
         )
         self.step = 0
         self.order = torch.empty(0, dtype=torch.long, device=self.device)  # (E, n), this epoch's rows
@@ -182,7 +185,11 @@ class _Run:
         _update_members(self.best, self.model, better.to(self.device))
         for member in better.nonzero().flatten().tolist():
             self.history.best_step[member] = self.step
-        record = {"step": self.step, "epoch": self.step / self.per_epoch, "learning_rate": self.learning_rate()}
+        record: dict[str, Any] = {
+            "step": self.step,
+            "epoch": self.step / self.per_epoch,
+            "learning_rate": self.learning_rate(),
+        }
         record |= {name: value.tolist() for name, value in terms._asdict().items()}
         record |= {"score": [None if math.isnan(s) else s for s in score.tolist()]}
         self.history.records.append(record)
@@ -248,12 +255,14 @@ def clip_members(parameters: list[nn.Parameter], limit: float | None) -> Tensor:
 
 @torch.no_grad()
 def _culprit(model: VSAE, batch: Batch) -> str:
-    """The attribute that broke first: by its own latent, else by its likelihood, else the one that fits worst.
+    """The attribute that broke first: by its attributive proposal, its likelihood, or else the one that fits worst.
 
-    Every decoder reads every latent, so one broken latent breaks all likelihoods, but only one KL.
+    All decoders and the collective proposal read every attribute, so what breaks one breaks them all; the attributive
+    proposal reads its own alone.
     """
-    terms = elbo(model, batch, remask(batch.mask, *model.config.remask))
-    for broken in (terms.kl, terms.x_observed):
+    own = model.propose(batch).attributive.kl_to_prior() * batch.mask
+    terms = elbo(model, batch)
+    for broken in (own, terms.x_observed):
         finite = torch.isfinite(broken.sum(dim=(0, 1)))
         if not bool(finite.all()):
             return model.schema.names[int(finite.int().argmin())]

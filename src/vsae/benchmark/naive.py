@@ -1,7 +1,7 @@
 """The same model as a plain loop over attributes: the reference for correctness, and for what blocks save.
 
-Takes the weights of a `VSAE` with one member and plain networks, and computes the same bound with one `nn.Sequential` per
-attribute, one-hot inputs and one `torch.distributions` object per variable. Slow on purpose, and easy to believe.
+Takes the weights of a `VSAE` with one member and plain networks, and computes the same bound with one `nn.Sequential`
+per attribute, one-hot inputs and one `torch.distributions` object per variable. Slow on purpose, and easy to believe.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ class LoopVSAE(nn.Module):
     def __init__(self, model: VSAE) -> None:
         super().__init__()
         config = model.config
-        assert config.members == 1 and config.holes == "zero" and config.proposal == "selective"
+        assert (config.members, config.holes, config.proposal) == (1, "zero", "selective")
         self.schema, self.config = model.schema, config
-        self.attributive = nn.ModuleList(
-            _attributive(model, i, attribute) for i, attribute in enumerate(self.schema)
-        )
+        self.attributive = nn.ModuleList(_attributive(model, i, attribute) for i, attribute in enumerate(self.schema))
         self.collective = _collective(model)
         self.mask_net = _plain(model.mask_network.net)
         self.trunk = nn.Sequential(*list(_plain(model.data_network.net))[:-1])
@@ -44,20 +42,20 @@ class LoopVSAE(nn.Module):
         joint = torch.cat([_features(v, x[v.name]) * mask[:, i, None] for i, v in self._variables()], dim=1)
         collective = self.collective(torch.cat([joint, mask.float()], dim=1)).chunk(len(self.schema), dim=1)
 
-        latents, kl = [], torch.zeros(len(mask))
+        latents, kl = [], torch.zeros(len(mask), device=mask.device)
         for i, attribute in enumerate(self.schema):
             own = torch.cat([_features(v, x[v.name]) for v in attribute.variables], dim=1)
             parameters = torch.where(mask[:, i, None], self.attributive[i](own), collective[i])
             loc, log_scale = parameters.chunk(2, dim=1)
             q = D.Normal(loc, log_scale.clamp(-7.0, 5.0).exp(), validate_args=False)
             latents.append(q.loc + q.scale * noise[:, i])
-            kl = kl + D.kl_divergence(q, D.Normal(torch.zeros(()), torch.ones(()))).sum(1)
+            kl = kl + D.kl_divergence(q, D.Normal(noise.new_zeros(()), noise.new_ones(()))).sum(1)
 
         context = torch.cat(latents, dim=1)
         logits = self.mask_net(context)
         conditioning = mask.float() if self.config.decoder_mask == "given" else torch.sigmoid(logits)
         hidden = self.trunk(torch.cat([context, conditioning], dim=1))
-        observed, log_mask = torch.zeros(len(mask)), torch.zeros(len(mask))
+        observed, log_mask = torch.zeros(len(mask), device=mask.device), torch.zeros(len(mask), device=mask.device)
         for i, v in self._variables():
             raw = self.heads[f"h_{v.name}"](hidden)
             observed = observed + torch.where(mask[:, i], self._log_prob(v, raw, x[v.name]), 0.0)
@@ -75,7 +73,7 @@ class LoopVSAE(nn.Module):
             return D.Categorical(logits=raw).log_prob(x)
         if v.family is Family.CUMULATIVE:
             edges = (self.cutpoints[v.name] - raw[:, :1]) * torch.exp(-raw[:, 1:].clamp(-3.0, 3.0))
-            below = torch.cat([torch.zeros(len(raw), 1), torch.sigmoid(edges), torch.ones(len(raw), 1)], dim=1)
+            below = torch.cat([raw.new_zeros(len(raw), 1), torch.sigmoid(edges), raw.new_ones(len(raw), 1)], dim=1)
             return torch.log(below.diff(dim=1).gather(1, x[:, None])[:, 0])
         log_scale = self.column_scale[f"s_{v.name}"]
         loc = raw[:, : v.size]

@@ -381,9 +381,7 @@ def _write_checked(name: str, source: _Source, rows: list[list[str]], path: Path
         _parse(name, source, beside)
         beside.replace(path)
     except ValueError as error:
-        raise DownloadError(
-            f"table {name!r}: the public copy cannot be read ({error}); nothing was kept"
-        ) from None
+        raise DownloadError(f"table {name!r}: the public copy cannot be read ({error}); nothing was kept") from None
     finally:
         beside.unlink(missing_ok=True)
     return path

@@ -1,0 +1,49 @@
+# make demo   sets up .venv and fills the holes of a built-in table
+# make test   sets up .venv and runs everything CI runs
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# one thread: two of them on two busy cores can be fifty times slower than one
+export OMP_NUM_THREADS ?= 1
+ifneq ($(wildcard ../shared/data),)
+export VSAE_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help setup demo test lint types unit slow bench clean
+
+help:
+	@grep -E '^# make' Makefile | sed 's/^# //'
+
+setup: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plots]'
+	@touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/vsae demo
+
+test: lint types unit
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+unit: $(INSTALLED)
+	$(BIN)/python -m pytest -q
+
+slow: $(INSTALLED)
+	$(BIN)/python -m pytest -q -m slow
+
+bench: $(INSTALLED)
+	$(BIN)/vsae bench scaling --out results/scaling/cpu.json
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,14 @@
+"""`python -m vsae.benchmark NAME …`: benchmarks on plain arrays, where typer, rich and narwhals may be absent."""
+
+from __future__ import annotations
+
+import sys
+
+from vsae.benchmark import paper, scaling
+
+BENCHMARKS = {"paper": paper.main, "scaling": scaling.main}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in BENCHMARKS:
+        sys.exit(f"usage: python -m vsae.benchmark {{{','.join(BENCHMARKS)}}} [options]")
+    BENCHMARKS[sys.argv[1]](sys.argv[2:])

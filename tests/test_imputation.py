@@ -398,3 +398,38 @@ def test_models_move_between_devices_by_file(fitted, tmp_path):
     np.testing.assert_allclose(
         moved.impute(columns, mask)["height"], model.impute(columns, mask)["height"], rtol=1e-3, atol=1e-3
     )
+
+
+def test_conditions_are_kept_and_pull_the_rest_along():
+    rng = np.random.default_rng(0)
+    group_ = rng.integers(0, 2, 800)
+    x = 4.0 * group_ + rng.normal(size=800)
+    hidden = rng.random(800) < np.where(group_ == 1, 0.8, 0.1)  # x is mostly missing in group 1
+    schema = Schema([binary("group"), real("x")])
+    columns, mask = {"group": group_, "x": x}, np.stack([np.ones(800, dtype=bool), ~hidden], axis=1)
+    model = fit(schema, columns, mask, VSAEConfig(steps=400))
+    for level in (0, 1):
+        rows, masks = model.generate(400, given={"group": level})
+        assert (rows["group"] == level).all()
+        assert masks[:, 0].all()
+        assert rows["x"].mean() == pytest.approx(4.0 * level, abs=1.0)
+        assert 1 - masks[:, 1].mean() == pytest.approx([0.1, 0.8][level], abs=0.2)
+    rows, masks = model.generate(400, missing=["x"])
+    assert not masks[:, 1].any()
+    assert rows["group"].mean() > 0.7  # P(group 1 | x missing) = .89
+    with pytest.raises(SchemaError, match="'y' is not an attribute"):
+        model.generate(3, given={"y": 1})
+    with pytest.warns(UserWarning, match="the condition is rare"):
+        model.generate(400, given={"x": 400.0})
+
+
+def test_quantiles_bracket_the_draws(fitted):
+    model, columns, mask = fitted
+    low, high = model.quantiles(columns, mask, [0.05, 0.95])
+    hole = ~mask[:, SCHEMA.names.index("height")]
+    assert (low["height"][hole] < high["height"][hole]).all()
+    assert np.array_equal(low["height"][~hole], columns["height"][~hole])
+    inside = [
+        (d["height"] >= low["height"]) & (d["height"] <= high["height"]) for d in model.draw(columns, mask, 50, seed=9)
+    ]
+    assert np.mean([x[hole] for x in inside]) == pytest.approx(0.9, abs=0.05)

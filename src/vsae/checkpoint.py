@@ -89,6 +89,18 @@ def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor],
     return tensors, content
 
 
+@contextmanager
+def parts_of(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong in putting a file's parts together is the file's fault, and is said in one line."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FileFormatError(f"{path}: the parts of this file do not fit together ({reason})") from None
+
+
 def _digest(content: str, tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256(content.encode())
     for name in sorted(tensors):

@@ -63,5 +63,17 @@ def paper(
     module.run(out, tables or module.TABLES, rates or module.RATES, device=device, report=typer.echo)
 
 
+@bench.command()
+def tables(
+    results: Annotated[Path, typer.Option(help="The folder of committed rows.")] = Path("results"),
+    docs: Annotated[Path, typer.Option(help="The folder to write pages to.")] = Path("docs"),
+) -> None:
+    """Make the pages of docs/ that hold numbers, from the rows under results/."""
+    from vsae.benchmark.tables import write_pages
+
+    for path in write_pages(results, docs):
+        typer.echo(f"wrote {path}")
+
+
 def main() -> None:
     app()

@@ -75,9 +75,11 @@ class Encoding:
         return Batch(values, torch.from_numpy(np.ascontiguousarray(mask)))
 
     def decode(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Standard units → columns in natural units; `values` holds a single number per count."""
+        """Standard units → columns in natural units, of the blocks given; `values` holds a single number per count."""
         columns: dict[str, NDArray[Any]] = {}
         for block in self.schema.blocks:
+            if block.name not in values:
+                continue
             x = values[block.name]
             if block.family not in DISCRETE:
                 x = self._natural(block, np.asarray(x, dtype=np.float64))

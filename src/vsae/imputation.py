@@ -7,7 +7,8 @@ Point imputations use the same latent noise for every row: a row's result depend
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +24,13 @@ from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.generative import DataDistribution
 from vsae.likelihoods import Bernoulli, Gaussian, Vector
 from vsae.model import VSAE, Decoded
+from vsae.objective import log_likelihood
 from vsae.randomness import generator, private_rng
-from vsae.schema import DISCRETE, Block, Family, Schema
+from vsae.schema import DISCRETE, Block, Family, Kind, Schema, SchemaError
 from vsae.training import History
 
+_CANDIDATES = 20_000  # latents drawn for conditional generation, at least
+_FEW_EFFECTIVE = 100
 _CHUNK_NUMBERS = 2**24  # floats alive at once in one decoded chunk: about 64 MB for the largest tensor
 
 
@@ -101,15 +105,37 @@ class FittedVSAE:
                 parts.append(self.model.propose(batch).selective.loc[0].cpu().numpy())
         return np.concatenate(parts)
 
+    def quantiles(
+        self, columns: Columns, mask: Mask, levels: Sequence[float], *, draws: int = 200, seed: int = 0
+    ) -> list[dict[str, NDArray[Any]]]:
+        """For each level a table whose holes hold that quantile of their draws; discrete holes hold their mode."""
+        pieces: list[dict[str, NDArray[Any]]] = []
+        for start, batch in self._chunks(columns, mask, draws):
+            drawn = self._draws(batch, draws, generator(seed, start, self.device))
+            numbers = {block.name for block in numeric_blocks(self.schema)}
+            pieces.append({name: np.quantile(x, levels, axis=0) for name, x in drawn.items() if name in numbers})
+        cuts = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
+        middle = self.impute(columns, mask)
+        tables = []
+        for i in range(len(levels)):  # units are monotone, so a quantile may be taken before them
+            natural = self.encoding.decode({name: x[i] for name, x in cuts.items()})
+            tables.append(self._fill(columns, mask, {**middle, **natural}))
+        return tables
+
     # --- generation
 
-    def generate(self, n: int, *, seed: int = 0) -> tuple[dict[str, NDArray[Any]], Mask]:
+    def generate(
+        self, n: int, *, seed: int = 0, given: Mapping[str, float] | None = None, missing: Sequence[str] = ()
+    ) -> tuple[dict[str, NDArray[Any]], Mask]:
         """`n` complete rows, and for each a mask that the mechanism might have given it: z → m → x.
 
-        Data alone, masks alone, and data with holes are parts of this one draw.
+        Data alone, masks alone, and data with holes are parts of this one draw. `given` (variable → value in natural
+        units) and `missing` (attributes that must be missing) condition it: see `_generate_given`.
         """
         if n < 1:
             raise ValueError(f"asked for {n} rows; ask for at least 1")
+        if given or missing:
+            return self._generate_given(n, seed, given or {}, missing)
         pieces = [self._generate(rows, generator(seed, start, self.device)) for start, rows in self._ranges(n)]
         mask = np.concatenate([mask for _, mask in pieces])
         values = {name: np.concatenate([x[name] for x, _ in pieces]) for name in pieces[0][0]}
@@ -123,6 +149,15 @@ class FittedVSAE:
     # --- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
+        checkpoint.write(path, "model", *self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> FittedVSAE:
+        with checkpoint.parts_of(path):
+            return cls.from_parts(*checkpoint.read(path, "model"), device)
+
+    def to_parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and JSON that `from_parts` makes a model of again."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for part, blocks in (("loc", self.encoding.loc), ("scale", self.encoding.scale)):
             tensors |= {f"encoding.{part}.{name}": torch.from_numpy(x) for name, x in blocks.items()}
@@ -132,23 +167,23 @@ class FittedVSAE:
             "scaling": self.encoding.scaling,
             "history": self.history.__dict__,
         }
-        checkpoint.write(path, "model", tensors, content)
+        return tensors, content
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> FittedVSAE:
-        tensors, content = checkpoint.read(path, "model")
-        try:
-            schema, config = Schema.from_json(content["schema"]), VSAEConfig.from_json(content["config"])
-            model = VSAE(schema, config)
-            model.load_state_dict(_with_prefix(tensors, "model."))
-            loc, scale = (
-                {b.name: tensors[f"encoding.{part}.{b.name}"].numpy() for b in numeric_blocks(schema)}
-                for part in ("loc", "scale")
-            )
-            history = History(**content["history"])
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise checkpoint.FileFormatError(f"{path}: the parts of this model do not fit together ({error})") from None
-        return cls(model.to(device).eval(), Encoding(schema, loc, scale, content["scaling"]), history)
+    def from_parts(
+        cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any], device: torch.device | str = "cpu"
+    ) -> FittedVSAE:
+        schema, config = Schema.from_json(content["schema"]), VSAEConfig.from_json(content["config"])
+        model = VSAE(schema, config)
+        prefix = "model."
+        weights = {name.removeprefix(prefix): x for name, x in tensors.items() if name.startswith(prefix)}
+        model.load_state_dict(weights)
+        loc, scale = (
+            {b.name: tensors[f"encoding.{part}.{b.name}"].numpy() for b in numeric_blocks(schema)}
+            for part in ("loc", "scale")
+        )
+        encoding = Encoding(schema, loc, scale, content["scaling"])
+        return cls(model.to(device).eval(), encoding, History(**content["history"]))
 
     # --- the work on one chunk
 
@@ -233,15 +268,78 @@ class FittedVSAE:
     @torch.no_grad()
     def _generate(self, n: int, rng: torch.Generator) -> tuple[dict[str, NDArray[Any]], Mask]:
         """Rows are dealt out to the members."""
-        config, each = self.model.config, -(-n // self.model.config.members)
+        each = -(-n // self.model.config.members)
         context = self.model.aggregate(self.model.prior.sample(each, rng))
-        if config.mask_modelling:
-            mask = Bernoulli(self.model.mask_network(context).logits + self.model.prior.mask_shift).sample(rng)
-        else:
-            mask = torch.ones(*context.shape[:2], len(self.schema), dtype=torch.long, device=self.device)
+        mask = self._mask_to_generate(context).sample(rng)
         data = self.model.data_network(context, mask)
         values = {name: x.sample(rng).flatten(0, 1)[:n].cpu().numpy() for name, x in data.items()}
         return values, mask.flatten(0, 1)[:n].bool().cpu().numpy()
+
+    @torch.no_grad()
+    def _generate_given(
+        self, n: int, seed: int, given: Mapping[str, float], missing: Sequence[str]
+    ) -> tuple[dict[str, NDArray[Any]], Mask]:
+        """Conditional generation by importance resampling.
+
+        Many (z, m) are drawn, weighted with p(given | m, z) · p(missing | z), and resampled in proportion; rows are
+        generated from those that remain, and the given cells set. A warning says when few of them carry the weight.
+        """
+        config, rng = self.model.config, generator(seed, -1, self.device)
+        known, gone = ([i in at for i in range(len(self.schema))] for at in self._conditions(given, missing))
+        target = self._given_row(given, known)
+        per_candidate = config.members * len(self.schema) * config.latent_dim
+        candidates = max(n, min(max(_CANDIDATES, 10 * n), _CHUNK_NUMBERS * 8 // per_candidate))
+        parts = []
+        for _, length in self._ranges(candidates):
+            z = self.model.prior.sample(length, rng)
+            parts.append((z, *self._weigh(z, target, torch.tensor(gone, device=self.device), rng)))
+        z, mask, log_weight = (torch.cat(part, dim=1) for part in zip(*parts, strict=True))  # (E, candidates, …)
+        weight = torch.softmax(log_weight.double(), dim=1)
+        effective = float((1 / (weight**2).sum(1)).sum())
+        if effective < min(n, _FEW_EFFECTIVE):
+            carried = f"{effective:.0f} of {candidates} candidate rows carry it"
+            warnings.warn(f"the condition is rare: {carried}, so generated rows will be alike; loosen it", stacklevel=4)
+        each = -(-n // config.members)
+        chosen = torch.multinomial(weight, each, replacement=True, generator=rng)  # (E, each)
+        member = torch.arange(config.members, device=self.device)[:, None]
+        data = self.model.data_network(self.model.aggregate(z[member, chosen]), mask[member, chosen])
+        values = {name: x.sample(rng).flatten(0, 1)[:n].cpu().numpy() for name, x in data.items()}
+        rows = self.encoding.decode(values)
+        for name, value in given.items():
+            rows[name][:] = value
+        return rows, (mask[member, chosen].flatten(0, 1)[:n].bool().cpu().numpy() | known) & ~np.array(gone)
+
+    def _conditions(self, given: Mapping[str, float], missing: Sequence[str]) -> tuple[set[int], set[int]]:
+        """Indices of the attributes that are given, and of those that must be missing."""
+        for name in [*given, *missing]:
+            if name not in self.schema.attribute_of:
+                raise SchemaError(f"{name!r} is not an attribute of this model; it has {', '.join(self.schema.names)}")
+        if missing:
+            self._needs_mask_model()
+        known, gone = ({self.schema.attribute_of[name] for name in names} for names in (given, missing))
+        return known, gone
+
+    def _given_row(self, given: Mapping[str, float], known: list[bool]) -> Batch:
+        """The condition as a batch of one row."""
+        row = {v.name: np.zeros((1, v.size) if v.kind is Kind.VECTOR else 1) for v in self.schema.variables}
+        row |= {name: np.asarray([value]) for name, value in given.items()}
+        return self.encoding.encode(row, np.array([known])).to(self.device).for_members()
+
+    def _weigh(self, z: Tensor, target: Batch, gone: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        """A mask for each z, and the log weight of both; (E, B, M), (E, B)."""
+        context = self.model.aggregate(z)
+        m = self._mask_to_generate(context)
+        mask = m.sample(rng) * ~gone
+        data = self.model.data_network(context, mask)
+        log_given = (log_likelihood(self.schema, data, target) * target.mask).sum(-1)
+        log_gone = (m.log_prob(torch.zeros_like(mask)) * gone).sum(-1)
+        return mask, log_given + log_gone
+
+    def _mask_to_generate(self, context: Tensor) -> Bernoulli:
+        """p(m | z) for latents of the prior; certain to be observed where there is no mask model."""
+        m = self.model.mask_network(context)
+        shift = self.model.prior.mask_shift if self.model.config.mask_modelling else torch.inf
+        return Bernoulli(m.logits + shift)
 
     def _fill(self, columns: Columns, mask: Mask, imputed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Observed cells as they came, bit for bit; the others imputed, in the column's own dtype."""
@@ -266,7 +364,3 @@ def _levels(block: Block, share: NDArray[np.float64]) -> list[NDArray[np.float64
     if block.family is Family.CUMULATIVE:
         return [share[:, j, :size] for j, size in enumerate(block.sizes)]
     return np.split(share, np.cumsum(block.sizes)[:-1], axis=1)
-
-
-def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

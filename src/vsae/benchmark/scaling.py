@@ -161,7 +161,7 @@ def run(
         if done.returncode:
             raise RuntimeError(f"measuring {job} failed: {done.stderr.strip().splitlines()[-1]}")
         rows.append(json.loads(done.stdout))
-        progress(f"{' '.join(map(str, job))}: {_cell(rows[-1])}")
+        progress(f"{' '.join(map(str, job))}: {cell(rows[-1])}")
     return rows
 
 
@@ -179,13 +179,13 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for table in TABLES:
         for preset in ("paper", "default"):
-            steps = _pick(rows, table=table, preset=preset, what="step")
+            steps = pick(rows, table=table, preset=preset, what="step")
             out[f"{table} {preset} slope of time"] = slope(steps, "seconds")
             out[f"{table} {preset} slope of memory"] = slope(steps, "bytes")
-        step, loop = (_pick(rows, table=table, preset="paper", what=w, attributes=300) for w in ("step", "loop"))
+        step, loop = (pick(rows, table=table, preset="paper", what=w, attributes=300) for w in ("step", "loop"))
         if step and loop:
             out[f"{table} loop / blocks at M = 300"] = loop[0]["seconds"] / step[0]["seconds"]
-    step, em = (_pick(rows, table="numeric", preset="paper", what=w, attributes=30) for w in ("step", "e-step"))
+    step, em = (pick(rows, table="numeric", preset="paper", what=w, attributes=30) for w in ("step", "e-step"))
     if step and em:
         out["E step of 100 samples at M = 30, times a step without"] = em[0]["seconds"] / step[0]["seconds"]
     return {name: round(value, 3) for name, value in out.items() if value == value}
@@ -197,8 +197,8 @@ def report(rows: list[dict[str, Any]]) -> str:
     lines = [f"{'table':<12}{'M':>6}" + "".join(f"{f'{preset} {what}':>26}" for preset, what in columns)]
     for table in TABLES:
         for m in sorted({row["attributes"] for row in rows if row["table"] == table}):
-            cells = (_pick(rows, table=table, attributes=m, preset=p, what=w) for p, w in columns)
-            lines.append(f"{table:<12}{m:>6}" + "".join(f"{_cell(c[0]) if c else '-':>26}" for c in cells))
+            cells = (pick(rows, table=table, attributes=m, preset=p, what=w) for p, w in columns)
+            lines.append(f"{table:<12}{m:>6}" + "".join(f"{cell(c[0]) if c else '-':>26}" for c in cells))
     return "\n".join([*lines, "", *(f"{name:<60}{value:>8}" for name, value in summary(rows).items())])
 
 
@@ -207,11 +207,11 @@ def save(rows: list[dict[str, Any]], path: str | Path) -> None:
     write_text(path, json.dumps({"machine": machine, "summary": summary(rows), "rows": rows}, indent=1) + "\n")
 
 
-def _pick(rows: list[dict[str, Any]], **wanted: object) -> list[dict[str, Any]]:
+def pick(rows: list[dict[str, Any]], **wanted: object) -> list[dict[str, Any]]:
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 
-def _cell(row: dict[str, Any]) -> str:
+def cell(row: dict[str, Any]) -> str:
     memory = f"{row['bytes'] / 2**20:.0f} MiB"
     if row["what"] == "impute":
         return f"{row['rows_per_second']:.0f} rows/s {memory}"

@@ -12,6 +12,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "vsae"
 
 ROOMS = [
+    "atomic",
     "schema",
     "missingness",
     "metrics",
@@ -32,6 +33,7 @@ ROOMS = [
     "checkpoint",
     "validation",
     "training",
+    "progress",
     "imputation",
     "fitting",
     "table",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,41 +15,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from vsae.atomic import written_beside
+
 FORMAT_VERSION = 1
 
 
 class FileFormatError(ValueError):
     """The file is not one of ours, is damaged, or is newer than this version of vsae."""
-
-
-@contextmanager
-def written_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file beside `path` to write to, then renamed: a reader sees the old file or the new one, whole."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    beside = Path(name)
-    try:
-        yield beside
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        beside.chmod(0o666 & ~_umask())
-        os.replace(beside, target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    """The process's umask; it can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    with written_beside(path) as beside:
-        beside.write_text(text, encoding="utf-8")
 
 
 def write(

@@ -24,13 +24,15 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the table and of the fit.")] = 0,
 ) -> None:
     """Fit the built-in clinic table, fill its holes, and generate rows and masks."""
-    from vsae.console import Console, show_demo, training_progress
-    from vsae.demo import run
+    from rich.console import Console
 
-    console = Console()
+    from vsae.console import show_demo
+    from vsae.demo import run
+    from vsae.progress import training_progress
+
     with training_progress(f"fitting {rows} rows") as callback:
         result = run(rows, seed, callback=callback)
-    show_demo(console, result)
+    show_demo(Console(), result)
 
 
 @bench.command()

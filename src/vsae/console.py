@@ -1,62 +1,13 @@
-"""What the command line shows: a progress bar on stderr, tables on stdout."""
+"""What the command line shows on stdout: tables."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
-from rich.console import Console as Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Console
 from rich.table import Table
 
 from vsae.datasets import Clinic
 from vsae.demo import Demo
-from vsae.training import Callback
-from vsae.training import Progress as Step
-
-_QUIET_SECONDS = 10.0  # between two plain lines, where there is no terminal
-
-
-@contextmanager
-def training_progress(title: str, quiet: bool = False) -> Iterator[Callback]:
-    """A bar with rate and remaining time; plain lines where stderr is no terminal; nothing if `quiet`."""
-    if quiet:
-        yield lambda step: None
-    elif sys.stderr.isatty():
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                   TextColumn("{task.fields[rate]}"), TimeRemainingColumn())  # fmt: skip
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(title, total=None, rate="")
-
-            def advance(step: Step) -> None:
-                rate = f"{step.step / max(step.seconds, 1e-9):.0f} steps/s"
-                progress.update(task, completed=step.step, total=step.steps, rate=rate)
-
-            yield advance
-    else:
-        yield _PlainLines(title)
-
-
-class _PlainLines:
-    """One line at the start, then one every few seconds."""
-
-    def __init__(self, title: str) -> None:
-        self.title, self.last = title, time.monotonic()
-        print(f"{title} …", file=sys.stderr, flush=True)
-
-    def __call__(self, step: Step) -> None:
-        now = time.monotonic()
-        if now - self.last > _QUIET_SECONDS:
-            self.last = now
-            left = step.seconds / step.step * (step.steps - step.step)
-            print(
-                f"{self.title}: step {step.step}/{step.steps}, at most {left:.0f} s left",
-                file=sys.stderr,
-                flush=True,
-            )
 
 
 def show_demo(console: Console, demo: Demo) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vsae.checkpoint import write_text
+from vsae.atomic import write_text
 from vsae.config import VSAEConfig
 from vsae.datasets import UCITable, load_table
 from vsae.fitting import fit

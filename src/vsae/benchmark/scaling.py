@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from vsae.atomic import write_text
 from vsae.benchmark.naive import LoopVSAE
-from vsae.checkpoint import write_text
 from vsae.config import VSAEConfig
 from vsae.em import e_step, m_step
 from vsae.encoding import Encoding

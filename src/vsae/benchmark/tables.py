@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from vsae.atomic import write_text
 from vsae.benchmark import scaling
-from vsae.checkpoint import write_text
 from vsae.metrics import NRMSE_DEFINITIONS
 
 _MADE = "<!-- made by `vsae bench tables` from {source}; do not edit -->"
@@ -43,8 +43,8 @@ def scaling_page(results: Path) -> str:
 # What a training step costs
 
 A step is forward, backward and update on a batch of {machine["batch"]} rows, on one thread of a CPU (torch
-{machine["torch"]}); the median of several, with the peak memory of its process above that of an idle one. "loop" is the same
-model as a plain loop over attributes (`benchmark/naive.py`). "impute" fills 2,000 rows with 20 latent draws each.
+{machine["torch"]}); the median of several, with the peak memory of its process above that of an idle one. "loop" is the
+same model as a plain loop over attributes (`benchmark/naive.py`). "impute" fills 2,000 rows with 20 latent draws each.
 Run `vsae bench scaling --out results/scaling/cpu.json` to repeat it.
 
 {markdown(["table", "attributes", *(f"{p} {w}" for p, w in columns)], lines)}
@@ -76,10 +76,10 @@ def paper_preset_page(results: Path) -> str:
 # The paper's recipe on the paper's tables
 
 `VSAEConfig.paper()`, MCAR, one seed, fitted on four fifths of the rows and scored on the hidden cells of the others;
-beside each error, that of the mean or the mode. All four terms stayed finite in {finite} of {len(rows)} runs. "in sampled
-masks" is the proportion missing of 10,000 masks sampled from the prior. Machine: {machines}.
+beside each error, that of the mean or the mode. All four terms stayed finite in {finite} of {len(rows)} runs.
+"in sampled masks" is the proportion missing of 10,000 masks sampled from the prior. Machine: {machines}.
 
-NRMSE: {NRMSE_DEFINITIONS["column"]} PFC: per column, the share of hidden cells that are wrong; then the mean over columns.
+NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
 
 {table}
 

@@ -1,0 +1,64 @@
+"""Progress of a training on stderr: a bar in a terminal, a line now and then elsewhere, nothing when quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vsae.training import Callback, Progress
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+@contextmanager
+def training_progress(title: str, quiet: bool = False) -> Iterator[Callback]:
+    """A callback for `fit` that shows rate and remaining time."""
+    if quiet:
+        yield lambda step: None
+    elif sys.stderr.isatty():
+        with _bar(title) as callback:
+            yield callback
+    else:
+        yield _PlainLines(title)
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Callback]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None, rate="")
+
+        def advance(step: Progress) -> None:
+            rate = f"{step.step / max(step.seconds, 1e-9):.0f} steps/s"
+            bar.update(task, completed=step.step, total=step.steps, rate=rate)
+
+        yield advance
+
+
+class _PlainLines:
+    """One line at the start, then one every few seconds."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.last = title, time.monotonic()
+        print(f"{title} …", file=sys.stderr, flush=True)
+
+    def __call__(self, step: Progress) -> None:
+        now = time.monotonic()
+        if now - self.last > _SECONDS_BETWEEN_LINES:
+            self.last = now
+            left = step.seconds / step.step * (step.steps - step.step)
+            print(
+                f"{self.title}: step {step.step}/{step.steps}, at most {left:.0f} s left", file=sys.stderr, flush=True
+            )

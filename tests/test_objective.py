@@ -46,6 +46,7 @@ class LinearGaussian:
             mask_net=NetShape(width, 1),
             data_net=NetShape(width, 1),
             variance="column",
+            features="plain",
         )
         self.model = VSAE(Schema([real(f"x{i}") for i in range(m)]), config).double()
         self.weight = torch.randn(self.d, m, generator=generator, dtype=torch.float64)
@@ -131,6 +132,7 @@ def hand_made(e_step_latents: str = "prior") -> VSAE:
         mask_net=NetShape(4, 1),
         data_net=NetShape(4, 1),
         variance="fixed",
+        features="plain",
         e_step_latents=e_step_latents,
     )
     model = VSAE(Schema([real("x1"), real("x2")]), config)

@@ -20,6 +20,7 @@ ROOMS = [
     "batch",
     "encoding",
     "nets",
+    "features",
     "likelihoods",
     "proposals",
     "aggregation",

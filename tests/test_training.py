@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from conftest import PLAIN, every_kind, rows_of
-from vsae import checkpoint
 from vsae.config import VSAEConfig
 from vsae.encoding import Encoding
 from vsae.fitting import fit
@@ -15,7 +14,7 @@ from vsae.model import VSAE
 from vsae.nets import NetShape
 from vsae.objective import elbo
 from vsae.schema import Schema, categorical, real
-from vsae.training import TrainingDiverged, clip_members, train
+from vsae.training import OtherTraining, TrainingDiverged, clip_members, train
 from vsae.validation import HeldOut
 
 SMALL = VSAEConfig(**PLAIN, steps=40, evaluate_every=10, batch_size=32)
@@ -57,8 +56,11 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
     schema = every_kind()
     columns, mask = rows_of(schema, 100)
     fit(schema, columns, mask, SMALL, checkpoint_path=tmp_path / "state")
-    with pytest.raises(checkpoint.FileFormatError, match="another training"):
+    with pytest.raises(OtherTraining, match="another training"):
         fit(schema, columns, mask, SMALL.replace(steps=50), checkpoint_path=tmp_path / "state")
+    other = columns | {"height": columns["height"] + 1 * (np.arange(100) == 7)}
+    with pytest.raises(OtherTraining, match="another training"):
+        fit(schema, other, mask, SMALL, checkpoint_path=tmp_path / "state")
 
 
 def test_same_seed_same_model_and_the_callers_randomness_is_untouched():

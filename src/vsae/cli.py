@@ -1,11 +1,23 @@
-"""The command line: arguments in, tables and progress out. Heavy imports wait until a command runs."""
+"""The command line: arguments in, files and tables out. Heavy imports wait until a command runs.
+
+Data goes to stdout or a file, everything else to stderr. Exit code 0: done; 1: the input is bad, in one line; 2: usage.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+
+if TYPE_CHECKING:
+    from vsae.estimator import VSAEImputer
+    from vsae.files import FileTable
 
 app = typer.Typer(
     name="vsae",
@@ -17,22 +29,136 @@ app = typer.Typer(
 bench = typer.Typer(help="Measurements that stay in the project.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
+Input = Annotated[
+    str, typer.Argument(metavar="IN", help="A table: .csv .tsv .parquet .feather .jsonl, .gz .zst; - is stdin.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
+SchemaFile = Annotated[
+    Path | None, typer.Option("--schema", help='Kinds that are not to be inferred, as JSON: {"zip": "categorical"}.')
+]
+Missing = Annotated[
+    list[str] | None, typer.Option("--missing", help="Codes that stand for a hole: age=-1,999; repeatable.")
+]
+Format = Annotated[str | None, typer.Option(help="csv, tsv, jsonl, parquet, feather; if the name does not say.")]
+Delimiter = Annotated[str | None, typer.Option(help="Between the cells of a delimited file; found out if not given.")]
+Encoding = Annotated[str | None, typer.Option(help="Of a text file; found out if not given.")]
+
+
+@app.command()
+def impute(
+    table: Input,
+    out: Annotated[str, typer.Option("--out", "-o", help="Where to write; - is stdout.")] = "-",
+    draws: Annotated[int, typer.Option(help="Write this many tables of draws instead of one of best guesses.")] = 0,
+    model: Annotated[Path | None, typer.Option(help="A fitted model; without it, one is fitted to IN.")] = None,
+    schema: SchemaFile = None,
+    missing: Missing = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """Fill the holes of a table; every other character of a text file stays as it is."""
+    with one_line_errors(quiet):
+        from vsae.files import check_target
+
+        if draws and out == "-":
+            raise typer.BadParameter("several tables need a file name: give -o", param_hint="--draws")
+        if model and (schema or missing):
+            raise typer.BadParameter("a fitted model has its own schema", param_hint="--model")
+        targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
+        check_target(out, format=format)
+        source = read(table, format, delimiter, encoding, quiet)
+        imputer = loaded(model) if model else fitted(source, schema, missing, seed, quiet, None)
+        tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
+        for target, filled in zip(targets, tables, strict=True):
+            source.write(target, filled, format=format)
+
+
+@app.command()
+def fit(
+    table: Input,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")],
+    schema: SchemaFile = None,
+    missing: Missing = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """Fit a model to a table and keep it. Killed and started again, it goes on where it was."""
+    with one_line_errors(quiet):
+        if not out.parent.is_dir():
+            fail(f"{out}: there is no folder {out.parent}; create it first")
+        source = read(table, format, delimiter, encoding, quiet)
+        state = out.with_name(f".{out.name}.training")
+        fitted(source, schema, missing, seed, quiet, state).save(out)
+        state.unlink(missing_ok=True)
+
+
+@app.command()
+def sample(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model from `vsae fit`.")],
+    rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="How many rows to make.")] = 1000,
+    out: Annotated[str, typer.Option("--out", "-o", help="Where to write; - is stdout, as CSV.")] = "-",
+    with_missing: Annotated[bool, typer.Option("--with-missing", help="With holes where they would be.")] = False,
+    given: Annotated[
+        list[str] | None, typer.Option(help="A condition: sex=F, or income= for a missing income; repeatable.")
+    ] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    format: Format = None,
+) -> None:
+    """Make new rows like those a model was fitted on."""
+    with one_line_errors(quiet):
+        from vsae.files import check_target, write_table
+
+        check_target(out, format=format)
+        imputer = loaded(model)
+        drawn = imputer.sample(
+            rows, with_missing=with_missing, given=conditions(imputer, given), random_state=seed, container="dict"
+        )
+        write_table(out, {str(name): column for name, column in drawn.items()}, format=format)
+
+
+@app.command()
+def inspect(
+    path: Annotated[str, typer.Argument(metavar="IN|MODEL", help="A table or a fitted model.")],
+    schema: SchemaFile = None,
+    missing: Missing = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+) -> None:
+    """What the columns of a table would be taken for and where its holes are; or what a model was fitted on."""
+    with one_line_errors(quiet=False):
+        from vsae.console import show_model, show_table
+        from vsae.table import Table
+
+        if path != "-" and is_model(path):
+            show_model(path, loaded(Path(path)))
+            return
+        source = read(path, format, delimiter, encoding, quiet=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the table that is shown says the same
+            table = Table.fit(source.data, schema=read_schema(schema), missing_values=missing_codes(missing))
+            encoded = table.encode(source.data)
+        show_table(path, table, encoded)
+
 
 @app.command()
 def demo(
-    rows: Annotated[int, typer.Option("--rows", "-n", help="Rows of the synthetic clinic table.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Seed of the table and of the fit.")] = 0,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=50, help="Rows of the synthetic clinic table.")] = 2000,
+    seed: Seed = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Fit the built-in clinic table, fill its holes, and generate rows and masks."""
-    from rich.console import Console
-
     from vsae.console import show_demo
     from vsae.demo import run
-    from vsae.progress import training_progress
 
-    with training_progress(f"fitting {rows} rows") as callback:
-        result = run(rows, seed, callback=callback)
-    show_demo(Console(), result)
+    show_demo(run(rows, seed, verbose=not quiet))
 
 
 @bench.command()
@@ -65,8 +191,8 @@ def paper(
     module.run(out, tables or module.TABLES, rates or module.RATES, device=device, report=typer.echo)
 
 
-@bench.command()
-def tables(
+@bench.command("tables")
+def bench_tables(
     results: Annotated[Path, typer.Option(help="The folder of committed rows.")] = Path("results"),
     docs: Annotated[Path, typer.Option(help="The folder to write pages to.")] = Path("docs"),
 ) -> None:
@@ -75,6 +201,148 @@ def tables(
 
     for path in write_pages(results, docs):
         typer.echo(f"wrote {path}")
+
+
+# --- what the commands share
+
+
+@contextmanager
+def one_line_errors(quiet: bool) -> Iterator[None]:
+    """What is wrong with the input ends the program with one line and code 1; warnings are one line each."""
+    from vsae.checkpoint import FileFormatError
+    from vsae.training import TrainingDiverged
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if not quiet:
+            print(f"vsae: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        try:
+            yield
+        except (ValueError, FileFormatError, TrainingDiverged, OSError) as error:
+            fail(" ".join(str(error).split()))
+
+
+def fail(message: str) -> NoReturn:
+    print(f"vsae: {message}", file=sys.stderr)
+    raise typer.Exit(1)
+
+
+def read(path: str, format: str | None, delimiter: str | None, encoding: str | None, quiet: bool) -> FileTable:
+    from vsae.files import read_table
+
+    source = read_table(path, format=format, delimiter=delimiter, encoding=encoding)
+    for note in source.notes if not quiet else ():
+        print(f"vsae: {note}", file=sys.stderr)
+    return source
+
+
+def fitted(
+    source: FileTable, schema: Path | None, missing: list[str] | None, seed: int, quiet: bool, state: Path | None
+) -> VSAEImputer:
+    from vsae.estimator import VSAEImputer
+    from vsae.training import OtherTraining
+
+    imputer = VSAEImputer(
+        schema=read_schema(schema),
+        missing_values=missing_codes(missing),
+        random_state=seed,
+        verbose=not quiet,
+        checkpoint_path=state,
+    )
+    try:
+        return imputer.fit(source.data)
+    except OtherTraining:  # left by a fit of another table or with other settings
+        assert state is not None
+        state.unlink()
+        return imputer.fit(source.data)
+
+
+def loaded(path: Path) -> VSAEImputer:
+    from vsae.estimator import load
+
+    return load(path)
+
+
+def is_model(path: str) -> bool:
+    """A safetensors file begins with the length of its header, and the header is JSON."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(9)
+    except OSError:
+        return False
+    return len(start) == 9 and start[8:] == b"{" and int.from_bytes(start[:8], "little") < 2**40
+
+
+def numbered(path: str, i: int) -> str:
+    """The i-th of several outputs.
+
+    >>> numbered("out/filled.csv.gz", 3)
+    'out/filled.3.csv.gz'
+    """
+    target = Path(path)
+    stem, dot, rest = target.name.partition(".")
+    return str(target.with_name(f"{stem}.{i}{dot}{rest}"))
+
+
+def read_schema(path: Path | None) -> dict[str, Any] | None:
+    """A JSON object: a kind's name for each column, or {"kind": "count", "min": 0, "max": 120}."""
+    if path is None:
+        return None
+    from vsae.table import spec_from_json
+
+    try:
+        content = json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: line {error.lineno} is not JSON: {error.msg}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f'{path}: must be a JSON object such as {{"zip": "categorical"}}')
+    return {name: spec_from_json(name, value) for name, value in content.items()}
+
+
+def missing_codes(options: list[str] | None) -> dict[str, list[Any]] | None:
+    """
+    >>> missing_codes(["age=-1,999", "town=unknown"])
+    {'age': [-1, 999], 'town': ['unknown']}
+    """
+    if not options:
+        return None
+    codes: dict[str, list[Any]] = {}
+    for option in options:
+        name, equals, values = option.partition("=")
+        if not equals:
+            raise ValueError(f"--missing {option}: write it as column=code,code")
+        codes.setdefault(name, []).extend(literal(value) for value in values.split(","))
+    return codes
+
+
+def conditions(imputer: VSAEImputer, options: list[str] | None) -> dict[Any, Any]:
+    """`sex=F` fixes a value, `income=` asks for a missing one."""
+    from vsae.estimator import MISSING
+
+    labels = {str(plan.label): plan for plan in imputer.schema_.modelled}
+    given: dict[Any, Any] = {}
+    for option in options or []:
+        name, equals, value = option.partition("=")
+        if not equals or name not in labels:
+            raise ValueError(f"--given {option}: write it as column=value, with one of {', '.join(labels)}")
+        given[labels[name].label] = labels[name].parse(value) if value else MISSING
+    return given
+
+
+def literal(text: str) -> Any:
+    """A number where it reads as one.
+
+    >>> literal("-1"), literal("2.5"), literal("none")
+    (-1, 2.5, 'none')
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
+from vsae.features import FeatureSet
 from vsae.likelihoods import Variance
 from vsae.nets import NetShape
 from vsae.proposals import Holes
@@ -38,6 +39,7 @@ class VSAEConfig:
     members: int = 1  # E: an ensemble trains as one batched computation
     proposal: Proposal = "selective"  # ablation: one of the two proposals for every attribute
     holes: Holes = "zero"  # what the networks read where nothing was observed
+    features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
     variance: Variance = "cell"  # DIFF(paper): σ is learned; the paper's squared error fixes it
     scaling: Literal["standard", "minmax"] = "standard"
     mask_modelling: bool = True  # ablation: no p(m | z); the decoders get the given mask
@@ -94,6 +96,7 @@ class VSAEConfig:
             "mask_net": hidden,
             "data_net": NetShape(width=128, depth=3),
             "holes": "noise",
+            "features": "plain",
             "variance": "fixed",
             "scaling": "minmax",
             "imputation_mask": "given",

@@ -1,59 +1,118 @@
-"""What the command line shows on stdout: tables."""
+"""What the command line shows on stdout: tables for people."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
+from rich.table import Table as Grid
 
-from vsae.datasets import Clinic
 from vsae.demo import Demo
+from vsae.estimator import VSAEImputer
+from vsae.table import Encoded, Table
+
+_MOST_PATTERNS = 8
+_WIDEST_PATTERN = 60  # columns whose holes are drawn one by one
 
 
-def show_demo(console: Console, demo: Demo) -> None:
-    clinic, history = demo.clinic, demo.fitted.history
-    hidden = 1 - clinic.mask.mean()
-    console.print(
-        f"\nThe clinic table: {len(clinic.mask)} rows, {hidden:.0%} of the cells hidden, some because of their own "
-        f"value.\nFitted in {history.seconds:.0f} s ({history.records[-1]['step']} steps, {history.stopped})."
+def _grid(title: str, left: tuple[str, ...], right: tuple[str, ...] = ()) -> Grid:
+    grid = Grid(title=f"\n{title}", title_justify="left")
+    for heading in left:
+        grid.add_column(heading, no_wrap=heading != "values")
+    for heading in right:
+        grid.add_column(heading, justify="right")
+    return grid
+
+
+def _show(*parts: object) -> None:
+    console = Console()
+    for part in parts:
+        console.print(part)
+
+
+# --- inspect
+
+
+def show_table(path: str, table: Table, encoded: Encoded) -> None:
+    hidden = 1 - encoded.mask.mean() if encoded.mask.size else 0.0
+    title = (
+        f"{escape(path)}: {encoded.n_rows} rows, {len(table.plans)} columns, {hidden:.1%} of the modelled cells missing"
     )
-    console.print(_errors(demo))
-    console.print(_generated(demo))
+    _show(_columns(title, table), _patterns(table, encoded))
 
 
-def _errors(demo: Demo) -> Table:
-    table = Table(title="\nError on the hidden cells", title_justify="left")
-    for heading in ("column", "kind", "measure"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("vsae", "mean/mode", "ratio"):
-        table.add_column(heading, justify="right")
+def _columns(title: str, table: Table) -> Grid:
+    grid = _grid(title, ("column", "taken for", "values"), ("missing",))
+    for plan in table.plans:
+        kind = plan.kind.value if plan.kind else "[yellow]left alone[/]"
+        values = plan.describe() if plan.kind else plan.why or "as asked"
+        grid.add_row(escape(str(plan.label)), kind, escape(values), f"{plan.missing:.1%}")
+    return grid
+
+
+def _patterns(table: Table, encoded: Encoded) -> Grid | str:
+    """The commonest combinations of holes: a dot for a hole, a block for a value, in the order of the columns."""
+    if not encoded.n_rows:
+        return ""
+    patterns, counts = np.unique(encoded.mask, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:_MOST_PATTERNS]
+    title = f"The commonest of {len(patterns)} patterns of holes (█ seen, · missing; columns in the order above)"
+    drawn = encoded.mask.shape[1] <= _WIDEST_PATTERN
+    grid = _grid(title, ("pattern",) if drawn else (), ("holes", "rows", "share"))
+    for i in order:
+        cells = ["".join("█" if seen else "·" for seen in patterns[i])] if drawn else []
+        grid.add_row(*cells, str(int((~patterns[i]).sum())), str(counts[i]), f"{counts[i] / encoded.n_rows:.1%}")
+    return grid
+
+
+def show_model(path: str, imputer: VSAEImputer) -> None:
+    history, model, facts = imputer.fitted_.history, imputer.fitted_.model, imputer.fitted_on_
+    parameters = sum(p.numel() for p in model.parameters())
+    title = f"{escape(path)}: fitted on {facts['rows']} rows, {facts['missing']:.1%} of the modelled cells missing"
+    _show(
+        _columns(title, imputer.schema_),
+        f"\nWritten by vsae {facts['vsae']}; {parameters:,} parameters, {model.config.members} member(s), latent dimension "
+        f"{model.config.latent_dim}.\nTrained {history.records[-1]['step']} steps in {history.seconds:.0f} s "
+        f"({history.stopped}); best at step {', '.join(map(str, history.best_step))}.",
+    )
+
+
+# --- demo
+
+
+def show_demo(demo: Demo) -> None:
+    clinic, history = demo.clinic, demo.imputer.fitted_.history
+    hidden = 1 - clinic.mask.mean()
+    _show(
+        f"\nThe clinic table: {len(clinic.mask)} rows, {hidden:.0%} of the cells hidden, some because of their own value."
+        f"\nFitted in {history.seconds:.0f} s ({history.records[-1]['step']} steps, {history.stopped}).",
+        _errors(demo),
+        _generated(demo),
+    )
+
+
+def _errors(demo: Demo) -> Grid:
+    grid = _grid("Error on the hidden cells", ("column", "kind", "measure"), ("vsae", "mean/mode", "ratio"))
     for e in demo.errors:
         ratio = e.ours / e.trivial
         colour = "green" if ratio < 1 else "red"
-        table.add_row(e.name, e.kind, e.measure, f"{e.ours:.3f}", f"{e.trivial:.3f}", f"[{colour}]{ratio:.2f}[/]")
-    return table
+        grid.add_row(e.name, e.kind, e.measure, f"{e.ours:.3f}", f"{e.trivial:.3f}", f"[{colour}]{ratio:.2f}[/]")
+    return grid
 
 
-def _generated(demo: Demo, n: int = 3) -> Table:
-    table = Table(title="\nGenerated: three rows with their holes, and the share missing", title_justify="left")
-    table.add_column("column", no_wrap=True)
-    for i in range(n):
-        table.add_column(f"row {i + 1}", no_wrap=True)
-    table.add_column("missing", justify="right")
-    table.add_column("in table", justify="right")
-    clinic = demo.clinic
-    for variable in clinic.schema.variables:
-        attribute = clinic.schema.attribute_of[variable.name]
-        cells = [
-            _text(clinic, variable.name, demo.rows[variable.name][i]) if demo.masks[i, attribute] else "[dim]·[/]"
-            for i in range(n)
-        ]
-        shares = (f"{1 - mask[:, attribute].mean():.2f}" for mask in (demo.masks, clinic.mask))
-        table.add_row(variable.name, *cells, *shares)
-    return table
+def _generated(demo: Demo, n: int = 3) -> Grid:
+    title = "Generated: three rows with their holes, and the share missing"
+    grid = _grid(title, ("column", *(f"row {i + 1}" for i in range(n))), ("missing", "in table"))
+    for variable in demo.clinic.schema.variables:
+        attribute = demo.clinic.schema.attribute_of[variable.name]
+        column, seen = demo.rows[variable.name], demo.seen[variable.name]
+        cells = [_text(column[i]) if seen[i] else "[dim]·[/]" for i in range(n)]
+        shares = (1 - seen.mean(), 1 - demo.clinic.mask[:, attribute].mean())
+        grid.add_row(variable.name, *cells, *(f"{share:.2f}" for share in shares))
+    return grid
 
 
-def _text(clinic: Clinic, name: str, value: float) -> str:
-    if name in clinic.levels:
-        return clinic.levels[name][int(value)]
-    return str(np.datetime64(int(value), "D")) if name == "visit_date" else f"{value:.6g}"
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

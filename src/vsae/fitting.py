@@ -50,6 +50,7 @@ def fit(
     data = encoding.encode(columns, mask).to(device)
     with private_rng(seed, device):
         model = VSAE(schema, config).to(device)
+        model.fit_features(data)
         rows = torch.randperm(data.rows, device=device)
         held = min(int(data.rows * config.validation_rows), _MOST_VALIDATION_ROWS)
         if data.rows < _FEWEST_ROWS_TO_SPLIT or held == 0:

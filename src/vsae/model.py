@@ -48,13 +48,25 @@ class VSAE(nn.Module):
         self.schema, self.config = schema, config
         members, latent = config.members, config.latent_dim
         self.attributive = AttributiveProposal(
-            schema, members, config.attributive, latent, config.holes, fill=config.proposal == "attributive"
+            schema,
+            members,
+            config.attributive,
+            latent,
+            config.holes,
+            config.features,
+            fill=config.proposal == "attributive",
         )
-        self.collective = CollectiveProposal(schema, members, config.collective, latent, config.holes)
+        self.collective = CollectiveProposal(schema, members, config.collective, latent, config.holes, config.features)
         self.aggregate = Concatenation(len(schema), latent)
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
         self.data_network = DataNetwork(schema, members, self.aggregate.width, config.data_net, config.variance)
         self.prior = LatentPrior(members, len(schema), latent)
+
+    def fit_features(self, data: Batch) -> None:
+        """Let the first layers look at the columns of a data set (n, …) once."""
+        for layer in (self.attributive.input, self.collective.input):
+            if layer.number_blocks:
+                layer.features.fit(layer.numbers(data), data.mask[:, layer.number_attributes])
 
     def propose(self, batch: Batch) -> Proposals:
         """q(z | x_o, m), each (E, B, M, L)."""

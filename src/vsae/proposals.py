@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vsae.batch import Batch
+from vsae.features import FeatureSet, NumberFeatures
 from vsae.nets import GroupedLinear, Hidden, NetShape
 from vsae.schema import DISCRETE, Block, Family, Schema
 
@@ -78,12 +79,13 @@ class _Input(nn.Module):
     level_owner: Tensor
     level_attributes: Tensor
 
-    def __init__(self, schema: Schema, members: int, width: int, holes: Holes) -> None:
+    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, features: FeatureSet) -> None:
         super().__init__()
         self.members, self.width, self.noise = members, width, holes == "noise"
         self.number_blocks = [b for b in schema.blocks if b.family in (Family.GAUSSIAN, Family.INTERVAL)]
         self.code_blocks = [b for b in schema.blocks if b.family in DISCRETE]
         self.vector_blocks = [b for b in schema.blocks if b.family is Family.VECTOR]
+        self.features = NumberFeatures(sum(len(block) for block in self.number_blocks), features)
         sizes = [size for block in self.code_blocks for size in block.sizes]
         self.levels = sum(sizes)
         self.register_buffer("code_offsets", torch.tensor([0, *sizes]).cumsum(0)[:-1], persistent=False)
@@ -136,12 +138,14 @@ class SeparateInput(_Input):
 
     order: Tensor
 
-    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, fill: bool) -> None:
-        super().__init__(schema, members, width, holes)
+    def __init__(
+        self, schema: Schema, members: int, width: int, holes: Holes, features: FeatureSet, fill: bool
+    ) -> None:
+        super().__init__(schema, members, width, holes, features)
         self.fill = fill
         self.attributes = len(schema)
         numbers = sum(len(block) for block in self.number_blocks)
-        self.number_map = GroupedLinear((members, numbers), 1, width) if numbers else None
+        self.number_map = GroupedLinear((members, numbers), self.features.width, width) if numbers else None
         self.table = _table(members, self.levels, width, fan_in=1) if self.levels else None
         self.vector_maps = nn.ModuleList(
             GroupedLinear((members, len(block)), block.width, width) for block in self.vector_blocks
@@ -158,7 +162,7 @@ class SeparateInput(_Input):
             numbers = self.numbers(batch)
             if self.fill:
                 numbers = self.filled(numbers, batch.mask[..., self.number_attributes])
-            parts.append(self.number_map(numbers.transpose(-1, -2)[..., None]))
+            parts.append(self.number_map(self.features(numbers).transpose(-2, -3)))
         if self.table is not None:
             parts.append(self._levels(batch, self.table))
         for block, linear in zip(self.vector_blocks, self.vector_maps, strict=True):
@@ -188,12 +192,12 @@ class JointInput(_Input):
 
     vector_attributes: Tensor
 
-    def __init__(self, schema: Schema, members: int, width: int, holes: Holes) -> None:
-        super().__init__(schema, members, width, holes)
+    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, features: FeatureSet) -> None:
+        super().__init__(schema, members, width, holes, features)
         entries = [(b, i) for b in self.vector_blocks for i in b.attributes]
         owner = torch.tensor([i for b, i in entries for _ in range(b.width)], dtype=torch.long)
         self.register_buffer("vector_attributes", owner, persistent=False)  # per vector entry
-        dense = sum(len(block) for block in self.number_blocks) + len(owner) + len(schema)
+        dense = len(self.number_attributes) * self.features.width + len(owner) + len(schema)
         self.dense = GroupedLinear((members,), dense, width)
         self.table = _table(members, self.levels, width, dense + len(self.code_attributes)) if self.levels else None
 
@@ -201,7 +205,8 @@ class JointInput(_Input):
         mask = batch.mask
         parts = [mask.float()]
         if self.number_blocks:
-            parts.append(self.filled(self.numbers(batch), mask[..., self.number_attributes]))
+            seen = mask[..., self.number_attributes, None]
+            parts.append(self.filled(self.features(self.numbers(batch)), seen).flatten(-2))
         if self.vector_blocks:
             entries = torch.cat([batch.values[b.name].flatten(-2) for b in self.vector_blocks], dim=-1)
             parts.append(self.filled(entries, mask[..., self.vector_attributes]))
@@ -223,11 +228,18 @@ class AttributiveProposal(nn.Module):
     """q_φ(z_i | x_i) for every attribute."""
 
     def __init__(
-        self, schema: Schema, members: int, shape: NetShape, latent_dim: int, holes: Holes, fill: bool = False
+        self,
+        schema: Schema,
+        members: int,
+        shape: NetShape,
+        latent_dim: int,
+        holes: Holes,
+        features: FeatureSet,
+        fill: bool = False,
     ) -> None:
         super().__init__()
         groups = (members, len(schema))
-        self.input = SeparateInput(schema, members, shape.width, holes, fill)
+        self.input = SeparateInput(schema, members, shape.width, holes, features, fill)
         self.hidden = Hidden(groups, shape)
         self.last = GroupedLinear(groups, shape.width, 2 * latent_dim)
 
@@ -239,10 +251,12 @@ class AttributiveProposal(nn.Module):
 class CollectiveProposal(nn.Module):
     """q_ψ(z_i | x_o, m) for every attribute."""
 
-    def __init__(self, schema: Schema, members: int, shape: NetShape, latent_dim: int, holes: Holes) -> None:
+    def __init__(
+        self, schema: Schema, members: int, shape: NetShape, latent_dim: int, holes: Holes, features: FeatureSet
+    ) -> None:
         super().__init__()
         self.attributes = len(schema)
-        self.input = JointInput(schema, members, shape.width, holes)
+        self.input = JointInput(schema, members, shape.width, holes, features)
         self.hidden = Hidden((members,), shape)
         self.last = GroupedLinear((members,), shape.width, 2 * latent_dim * len(schema))
 

@@ -6,6 +6,7 @@ validation score and its own best weights.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import time
@@ -29,6 +30,10 @@ from vsae.validation import HeldOut
 
 class TrainingDiverged(RuntimeError):
     """The loss or its gradient stopped being finite; the model holds the last good weights."""
+
+
+class OtherTraining(checkpoint.FileFormatError):
+    """The checkpoint was written by a training with other settings or other data."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ class _Run:
         )
         self.step = 0
         self.order = torch.empty(0, dtype=torch.long, device=self.device)  # (E, n), this epoch's rows
-        self.best = _copy(model)
+        self.best = {name: value.detach().clone() for name, value in model.named_parameters()}
         self.best_score = torch.full((self.members,), torch.inf, dtype=torch.float64)
         self.since_best = 0
         self.history = History(best_step=[0] * self.members)
@@ -197,17 +202,17 @@ class _Run:
 
     def adopt_best(self) -> None:
         if self.history.records:
-            self.model.load_state_dict(self.best)
+            _set_weights(self.model, self.best)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors = {f"model.{name}": value for name, value in self.model.named_parameters()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
         for i, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{i}.{name}": value for name, value in state.items()}
         tensors |= {"rng": rng_state(self.device), "order": self.order, "best_score": self.best_score}
         content = {
             "config": self.config.to_json(),
-            "rows": self.data.rows,
+            "data": _fingerprint(self.data),
             "step": self.step,
             "since_best": self.since_best,
             "history": self.history.__dict__,
@@ -216,11 +221,11 @@ class _Run:
 
     def restore(self, path: str | os.PathLike[str]) -> None:
         tensors, content = checkpoint.read(path, "training state")
-        if VSAEConfig.from_json(content["config"]) != self.config or content["rows"] != self.data.rows:
-            raise checkpoint.FileFormatError(
-                f"{path}: belongs to another training (other settings or rows); delete it to start anew"
+        if VSAEConfig.from_json(content["config"]) != self.config or content["data"] != _fingerprint(self.data):
+            raise OtherTraining(
+                f"{path}: belongs to another training (other settings or data); delete it to start anew"
             )
-        self.model.load_state_dict(_with_prefix(tensors, "model."))
+        _set_weights(self.model, _with_prefix(tensors, "model."))
         self.best = {name: value.to(self.device) for name, value in _with_prefix(tensors, "best.").items()}
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in _with_prefix(tensors, "optimizer.").items():
@@ -269,16 +274,27 @@ def _culprit(model: VSAE, batch: Batch) -> str:
     return model.schema.names[int(terms.total.sum(dim=(0, 1)).argmin())]
 
 
-def _copy(model: nn.Module) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in model.state_dict().items()}
+@torch.no_grad()
+def _set_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    for name, parameter in model.named_parameters():
+        parameter.copy_(weights[name])
 
 
 def _update_members(best: dict[str, Tensor], model: nn.Module, better: Tensor) -> None:
     """Overwrite the stored weights of the members marked in `better` (E,)."""
     if bool(better.any()):
-        for name, value in model.state_dict().items():
+        for name, value in model.named_parameters():
             where = better.view(-1, *[1] * (value.dim() - 1))
-            best[name] = torch.where(where, value, best[name])
+            best[name] = torch.where(where, value.detach(), best[name])
+
+
+def _fingerprint(data: Batch) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(data.values):
+        digest.update(name.encode())
+        digest.update(data.values[name].cpu().numpy().data)
+    digest.update(data.mask.cpu().numpy().data)
+    return digest.hexdigest()
 
 
 def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -120,6 +120,24 @@ class Clinic:
             columns[variable.name] = np.where(seen, self.truth[variable.name], blank)
         return columns
 
+    def table(self, complete: bool = False) -> dict[str, np.ndarray]:
+        """The table as a user would have it in plain arrays: level names, dates, NaN / None / NaT in its holes.
+
+        >>> {name: x[0] for name, x in make_clinic(n=1).table(complete=True).items() if name in ("sex", "visit_date")}
+        {'visit_date': np.datetime64('2020-10-19'), 'sex': 'female'}
+        """
+        columns = self.truth if complete else self.holes
+        return {variable.name: self._plain(variable, columns[variable.name]) for variable in self.schema.variables}
+
+    def _plain(self, variable: Variable, values: np.ndarray) -> np.ndarray:
+        if variable.name == DATE:
+            days = np.where(np.isnan(values), 0, values).astype("datetime64[D]")
+            return np.where(np.isnan(values), np.datetime64("NaT"), days)
+        if variable.family in DISCRETE:
+            names = np.array([*self.levels[variable.name], None], dtype=object)  # code -1 is the last
+            return names[values]
+        return values
+
     def frame(self, complete: bool = False) -> pd.DataFrame:
         """The table as a pandas DataFrame, with its holes, or without them if `complete`. Needs pandas.
 

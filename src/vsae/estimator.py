@@ -1,0 +1,267 @@
+"""`VSAEImputer`: a scikit-learn estimator, a thin shell over `table` and `fitting`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+import vsae
+from vsae import checkpoint
+from vsae.config import VSAEConfig
+from vsae.fitting import fit
+from vsae.imputation import FittedVSAE
+from vsae.progress import training_progress
+from vsae.table import Encoded, Table, TableError
+
+
+class _Missing:
+    """The value of `vsae.MISSING`."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING = _Missing()  #: in `sample(given=…)`: the cell must be missing
+
+
+class Interval(NamedTuple):
+    """Two tables like the one asked about: observed cells as they are, holes with their lower and upper bound."""
+
+    lower: Any
+    upper: Any
+
+
+class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Fill the holes of a table with a model that learns the data and what is missing together.
+
+    Takes pandas, polars and pyarrow tables, dicts of columns, and 2-D arrays with NaN; gives back the same container,
+    with columns, order, index and dtypes as they were, observed cells untouched, and no hole left.
+
+    Parameters
+    ----------
+    schema : dict, optional
+        What a column is, where the inferred kind is wrong: a kind's name ("categorical"), a spec with bounds
+        (`Count(min=0, max=120)`), or "keep" to leave the column alone. `schema_` shows what was inferred.
+    missing_values : dict, optional
+        Codes that stand for a hole, per column: `{"age": [-1, 999]}`.
+    unknown : {"keep", "error"}
+        What `transform` does with a level that was not there in `fit`: leave the cell as it is, or refuse.
+    config : VSAEConfig, optional
+        The model and its training; the default needs no tuning.
+    random_state : int, RandomState or None
+    device : str, optional
+        "cpu" or "cuda"; a GPU is used where there is one.
+    verbose : bool
+        Show progress on stderr.
+    checkpoint_path : path, optional
+        Where `fit` keeps its state; the same fit started again goes on from there.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 6.0], [np.nan, 8.0]])
+    >>> filled = VSAEImputer(config=VSAEConfig(steps=20), random_state=0).fit_transform(X)
+    >>> filled.shape, bool(np.isnan(filled).any())
+    ((4, 2), False)
+    """
+
+    schema_: Table
+    fitted_: FittedVSAE
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        schema: Mapping[Any, Any] | None = None,
+        missing_values: Mapping[Any, Any] | None = None,
+        unknown: Literal["keep", "error"] = "keep",
+        config: VSAEConfig | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str | None = None,
+        verbose: bool = False,
+        checkpoint_path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.schema = schema
+        self.missing_values = missing_values
+        self.unknown = unknown
+        self.config = config
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.checkpoint_path = checkpoint_path
+
+    # --- fit and transform
+
+    def fit(self, X: Any, y: Any = None) -> VSAEImputer:
+        """Learn the table X; y is ignored."""
+        X = self._checked(X, reset=True)
+        self.schema_ = Table.fit(X, schema=self.schema, missing_values=self.missing_values)
+        encoded = self.schema_.encode(X, unknown=self.unknown)
+        self.fitted_on_ = {
+            "rows": encoded.n_rows,
+            "missing": float(1 - encoded.mask.mean()),
+            "vsae": vsae.__version__,
+        }
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with training_progress(f"fitting {encoded.n_rows} rows", quiet=not self.verbose) as callback:
+            self.fitted_ = fit(
+                self.schema_.schema,
+                encoded.columns,
+                encoded.mask,
+                self.config,
+                seed=self._seed,
+                device=self.device,
+                callback=callback,
+                checkpoint_path=self.checkpoint_path,
+            )
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """X with every hole filled: numbers by their mean, levels by the likeliest. Never refits."""
+        X, encoded = self._encoded(X)
+        columns = self.fitted_.impute(encoded.columns, encoded.mask) if encoded.n_rows else encoded.columns
+        return self.schema_.decode(X, columns)
+
+    # --- multiple imputation
+
+    def draw(self, X: Any, n: int = 20, *, random_state: int | None = None) -> list[Any]:
+        """`n` completed tables, each hole a draw from what the model thinks possible. See `pool`."""
+        X, encoded = self._encoded(X)
+        if not encoded.n_rows:
+            return [self.schema_.decode(X, encoded.columns) for _ in range(n)]
+        draws = self.fitted_.draw(encoded.columns, encoded.mask, n, seed=self._seeded(random_state))
+        return [self.schema_.decode(X, columns) for columns in draws]
+
+    def predict_interval(
+        self, X: Any, level: float = 0.9, *, draws: int = 200, random_state: int | None = None
+    ) -> Interval:
+        """For every hole of a number or date the central interval of its draws; other holes get their likeliest level."""
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, not {level}")
+        X, encoded = self._encoded(X)
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        tables = self.fitted_.quantiles(
+            encoded.columns, encoded.mask, tails, draws=draws, seed=self._seeded(random_state)
+        )
+        return Interval(*(self.schema_.decode(X, columns) for columns in tables))
+
+    def level_probabilities(self, X: Any) -> dict[Any, dict[Any, NDArray[np.float64]]]:
+        """For every column with levels, {level: probability of each row}; given the rest of the row where observed."""
+        _, encoded = self._encoded(X)
+        shares = self.fitted_.probabilities(encoded.columns, encoded.mask)
+        return {
+            plan.label: dict(zip(plan.levels, shares[plan.name].T, strict=True))
+            for plan in self.schema_.modelled
+            if plan.levels
+        }
+
+    # --- generation
+
+    def sample(
+        self,
+        n: int,
+        *,
+        with_missing: bool = False,
+        given: Mapping[Any, Any] | None = None,
+        random_state: int | None = None,
+        container: str | None = None,
+    ) -> Any:
+        """`n` new rows like those of the fitted table; with `with_missing`, with holes where they would be.
+
+        `given` fixes columns: to a value, or to `vsae.MISSING`. They come as the fitted table did, or as `container`:
+        "pandas", "polars", "pyarrow", "dict" or "array".
+        """
+        check_is_fitted(self)
+        values, missing = self._conditions(given or {})
+        rows, mask = self.fitted_.generate(n, seed=self._seeded(random_state), given=values, missing=missing)
+        return self.schema_.frame(rows, mask if with_missing else None, n=n, container=container)
+
+    def sample_mask(self, n: int, *, random_state: int | None = None) -> NDArray[np.bool_]:
+        """`n` masks from the learned mechanism, (n, modelled columns); True = observed."""
+        check_is_fitted(self)
+        return self.fitted_.generate_masks(n, seed=self._seeded(random_state))
+
+    def missing_probability(self, X: Any) -> NDArray[np.float64]:
+        """P(cell is missing | row), (n, modelled columns), under the learned mechanism."""
+        _, encoded = self._encoded(X)
+        return self.fitted_.missing_probability(encoded.columns, encoded.mask)
+
+    def embed(self, X: Any) -> NDArray[np.float32]:
+        """Latent means, (n, modelled columns, latent_dim)."""
+        _, encoded = self._encoded(X)
+        return self.fitted_.embed(encoded.columns, encoded.mask)
+
+    # --- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """One file of safetensors and JSON; nothing in it is run on loading."""
+        check_is_fitted(self)
+        tensors, model = self.fitted_.to_parts()
+        content = {"model": model, "table": self.schema_.to_json(), "unknown": self.unknown, "seed": self._seed}
+        content["fitted_on"] = self.fitted_on_
+        content["features"] = [str(name) for name in getattr(self, "feature_names_in_", [])]
+        checkpoint.write(path, "imputer", tensors, content)
+
+    # --- what the methods above share
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """scikit-learn's checks for arrays; frames and dicts are `Table`'s to judge."""
+        if isinstance(X, Mapping) and not issparse(X):  # one of scipy's sparse matrices is a mapping
+            if reset:
+                self.n_features_in_ = len(X)
+            return X
+        if hasattr(X, "columns") or hasattr(X, "column_names"):
+            if reset:
+                validate_data(self, X, reset=True, skip_check_array=True)
+                self.n_features_in_ = len(X.column_names if hasattr(X, "column_names") else X.columns)
+            return X
+        return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
+
+    def _encoded(self, X: Any) -> tuple[Any, Encoded]:
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        return X, self.schema_.encode(X, unknown=self.unknown)
+
+    def _seeded(self, random_state: int | None) -> int:
+        return self._seed if random_state is None else int(random_state)
+
+    def _conditions(self, given: Mapping[Any, Any]) -> tuple[dict[str, float], list[str]]:
+        """Values in the model's units, and names of the columns that must be missing."""
+        plans = {plan.label: plan for plan in self.schema_.modelled}
+        for label in given:
+            if label not in plans:
+                known = ", ".join(map(repr, plans))
+                raise TableError(f"column {label!r} in given is not one the model knows; it knows {known}")
+        missing = [plans[label].name for label, value in given.items() if value is MISSING]
+        fixed = {label: value for label, value in given.items() if value is not MISSING}
+        return self.schema_.values(fixed), missing
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
+    """An imputer from a file that `VSAEImputer.save` wrote."""
+    tensors, content = checkpoint.read(path, "imputer")
+    with checkpoint.parts_of(path):
+        imputer = VSAEImputer(unknown=content["unknown"], device=device)
+        imputer.schema_ = Table.from_json(content["table"])
+        imputer.fitted_ = FittedVSAE.from_parts(tensors, content["model"], device)
+        imputer._seed = int(content["seed"])
+        imputer.fitted_on_ = dict(content["fitted_on"])
+        imputer.n_features_in_ = len(imputer.schema_.plans)
+        if content["features"]:
+            imputer.feature_names_in_ = np.array(content["features"], dtype=object)
+    return imputer

@@ -1,0 +1,89 @@
+"""Numbers as the proposal networks read them: a few fixed features of each, so that small nets can bend where data do.
+
+    plain  y itself
+    rich   y clipped to ±8, its normal score Φ⁻¹(F(y)) under the training column's distribution F, and where y lies in
+           each of 12 bins between the column's quantiles (0 below the bin, 1 above it, linear inside)
+
+The bins make a piecewise-linear function of y a linear map of its features; the normal score tames skewed columns.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+FeatureSet = Literal["plain", "rich"]
+
+BINS = 12
+_KNOTS = 33  # of the piecewise-linear distribution function behind the normal score
+_FARTHEST = 8.0
+
+
+class NumberFeatures(nn.Module):
+    """(…, variables) standardised numbers → (…, variables, width) features; `fit` first, if rich.
+
+    >>> features = NumberFeatures(1, "rich")
+    >>> features.fit(torch.linspace(-1, 1, 101)[:, None], torch.ones(101, 1, dtype=torch.bool))
+    >>> features(torch.tensor([[0.0]])).shape
+    torch.Size([1, 1, 14])
+    """
+
+    knots: Tensor
+    scores: Tensor
+    edges: Tensor
+
+    def __init__(self, variables: int, kind: FeatureSet) -> None:
+        super().__init__()
+        self.rich = kind == "rich"
+        self.width = 2 + BINS if self.rich else 1
+        if self.rich:
+            level = (torch.arange(_KNOTS) + 0.5) / _KNOTS
+            score = math.sqrt(2) * torch.erfinv(2 * level - 1)
+            self.register_buffer("scores", score, persistent=False)
+            # until fitted: those of a standard normal column
+            self.register_buffer("knots", score.expand(variables, -1).clone())
+            edge = math.sqrt(2) * torch.erfinv(2 * (torch.arange(BINS + 1) + 0.5) / (BINS + 1) - 1)
+            self.register_buffer("edges", edge.expand(variables, -1).clone())
+
+    @torch.no_grad()
+    def fit(self, numbers: Tensor, observed: Tensor) -> None:
+        """Take the quantiles of the observed cells of each column; (n, variables) both."""
+        if not self.rich:
+            return
+        for j in range(numbers.shape[1]):  # once a fit, not once a step
+            column = numbers[observed[:, j], j].double()
+            if len(column):
+                level = (torch.arange(_KNOTS, device=column.device, dtype=torch.float64) + 0.5) / _KNOTS
+                self.knots[j] = _spread(torch.quantile(_thinned(column), level)).float()
+                level = torch.linspace(0, 1, BINS + 1, device=column.device, dtype=torch.float64)
+                self.edges[j] = _spread(torch.quantile(_thinned(column), level)).float()
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        if not self.rich:
+            return numbers[..., None]
+        clipped = numbers.clamp(-_FARTHEST, _FARTHEST)
+        low, high = self.edges[:, :-1], self.edges[:, 1:]
+        bins = ((numbers[..., None] - low) / (high - low)).clamp(0.0, 1.0)
+        return torch.cat([clipped[..., None], self._scores(numbers)[..., None], bins], dim=-1)
+
+    def _scores(self, numbers: Tensor) -> Tensor:
+        """Linear interpolation between the knots of each variable."""
+        flat = numbers.flatten(0, -2).T.contiguous()  # (variables, rows)
+        right = torch.searchsorted(self.knots, flat).clamp(1, _KNOTS - 1)
+        x0, x1 = self.knots.gather(1, right - 1), self.knots.gather(1, right)
+        share = ((flat - x0) / (x1 - x0)).clamp(0.0, 1.0)
+        scores = torch.lerp(self.scores[right - 1], self.scores[right], share)
+        return scores.T.reshape(numbers.shape)
+
+
+def _thinned(column: Tensor) -> Tensor:
+    """torch.quantile takes at most 16 million numbers, and needs far fewer."""
+    return column[:: max(1, len(column) // 100_000)]
+
+
+def _spread(knots: Tensor) -> Tensor:
+    """Strictly increasing knots: ties (of columns with few values) get a hair's breadth."""
+    return knots + 1e-4 * torch.arange(len(knots), device=knots.device, dtype=knots.dtype)

@@ -1,0 +1,254 @@
+"""`VSAEImputer` with its model: the promises of the README, on the clinic table and on odd ones."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import vsae
+from vsae import MISSING, VSAEImputer, load
+from vsae.checkpoint import FileFormatError
+from vsae.config import VSAEConfig
+from vsae.datasets import make_clinic
+from vsae.table import Count, DataWarning, TableError
+
+pd = pytest.importorskip("pandas")
+QUICK = VSAEConfig(steps=60, evaluate_every=20)
+CLINIC = make_clinic(300, seed=1)
+
+
+@pytest.fixture(scope="module")
+def imputer():
+    return VSAEImputer(config=QUICK, random_state=0).fit(CLINIC.frame())
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Long enough to know something."""
+    clinic = make_clinic(1000, seed=0)
+    return VSAEImputer(config=VSAEConfig(steps=400), random_state=0).fit(clinic.frame()), clinic
+
+
+def same_but_filled(before, after) -> None:
+    assert list(after.columns) == list(before.columns)
+    assert after.index.equals(before.index)
+    assert (after.dtypes == before.dtypes).all()
+    assert not after.isna().any().any()
+    for name in before:
+        seen = before[name].notna()
+        assert before[name][seen].equals(after[name][seen])
+
+
+def test_a_raw_mixed_frame_just_works(imputer):
+    frame = CLINIC.frame().set_index(pd.Index(range(1000, 1300), name="visit"))
+    filled = imputer.transform(frame)
+    same_but_filled(frame, filled)
+    assert (filled["income"] > 0).all()
+    assert (filled["visits"] >= 0).all()
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow", "dict", "numpy"])
+def test_every_container_comes_back_as_it_came(library):
+    frame = CLINIC.frame()[["age", "income", "bmi", "fee", "reason", "smoker"]]
+    config = QUICK.replace(steps=10)
+    if library == "polars":
+        X = pytest.importorskip("polars").from_pandas(frame)
+        filled = VSAEImputer(config=config).fit_transform(X)
+        assert filled.schema == X.schema
+        assert sum(filled.null_count().row(0)) == 0
+    elif library == "pyarrow":
+        X = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+        filled = VSAEImputer(config=config).fit_transform(X)
+        assert filled.schema.equals(X.schema, check_metadata=True)
+        assert sum(column.null_count for column in filled.columns) == 0
+    elif library == "dict":
+        X = CLINIC.table()
+        filled = VSAEImputer(config=config).fit_transform(X)
+        assert list(filled) == list(X)
+        assert not any(pd.isna(x).any() for x in filled.values())
+    else:
+        X = frame[["age", "income", "bmi", "fee"]].astype(float).to_numpy()
+        filled = VSAEImputer(config=config).fit_transform(X)
+        assert filled.dtype == X.dtype
+        assert not np.isnan(filled).any()
+        assert np.array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+
+
+def test_schema_is_shown_and_overridden():
+    frame = pd.DataFrame(
+        {"zip": [1010, 2020, 1010, None] * 15, "age": [31, -1, 52, 999] * 15, "note": ["a", "b", None, "c"] * 15}
+    )
+    imputer = VSAEImputer(
+        schema={"zip": "categorical", "age": Count(min=0, max=120), "note": "keep"},
+        missing_values={"age": [-1, 999]},
+        config=QUICK.replace(steps=5),
+        random_state=0,
+    )
+    filled = imputer.fit_transform(frame)
+    assert "categorical" in repr(imputer.schema_)
+    assert set(filled["zip"]) <= {1010, 2020}
+    assert filled["age"].between(0, 120).all()
+    assert filled["note"].isna().sum() == 15
+
+
+def test_new_rows_never_refit(imputer):
+    frame = CLINIC.frame()
+    before = {name: value.clone() for name, value in imputer.fitted_.model.state_dict().items()}
+    one = imputer.transform(frame.iloc[[7]])
+    same_but_filled(frame.iloc[[7]], one)
+    few = imputer.transform(frame[["bmi", "age"]].assign(extra=1.5))  # other order, absent and extra columns
+    assert list(few.columns)[:3] == ["bmi", "age", "extra"]
+    assert set(frame.columns) <= set(few.columns)
+    assert not few.isna().any().any()
+    assert (few["extra"] == 1.5).all()
+    strange = frame.astype({"reason": object}).assign(reason="a new reason")
+    with pytest.warns(DataWarning, match="'reason'.*a new reason"):
+        assert (imputer.transform(strange)["reason"] == "a new reason").all()
+    with pytest.raises(TableError, match="reason"):
+        VSAEImputer(config=QUICK.replace(steps=2), unknown="error").fit(frame).transform(strange)
+    assert imputer.transform(frame.iloc[:0]).shape == (0, frame.shape[1])
+    for name, value in imputer.fitted_.model.state_dict().items():
+        assert value.equal(before[name])
+
+
+def test_draws_are_draws(trained):
+    """Binary draws vary with their probability; numeric draws spread wider where less is known."""
+    imputer, clinic = trained
+    frame = clinic.frame()
+    draws = imputer.draw(frame, 60, random_state=1)
+    hole = frame["smoker"].isna().to_numpy()
+    share = np.mean([draw["smoker"].to_numpy(dtype=bool)[hole] for draw in draws], axis=0)
+    probability = imputer.level_probabilities(frame)["smoker"][True][hole]
+    assert np.abs(share - probability).mean() < 0.07  # a thresholded draw would be off by .3
+    assert 0.05 < share.mean() < 0.95
+    assert ((share > 0.02) & (share < 0.98)).mean() > 0.3
+
+    blind = frame.iloc[:50].copy()
+    blind[["systolic", "diastolic"]] = np.nan
+    knowing = blind.copy()
+    knowing["diastolic"] = clinic.frame(complete=True)["diastolic"].iloc[:50]
+    spread = [np.std([d["systolic"] for d in imputer.draw(x, 60)], axis=0).mean() for x in (knowing, blind)]
+    assert spread[0] < 0.9 * spread[1]
+
+
+def test_intervals_and_probabilities(trained):
+    imputer, clinic = trained
+    frame = clinic.frame().iloc[:200]
+    low, high = imputer.predict_interval(frame, level=0.9)
+    same_but_filled(frame, low)
+    hole = frame["bmi"].isna()
+    assert (low["bmi"][hole] < high["bmi"][hole]).all()
+    truth = clinic.frame(complete=True)["bmi"].iloc[:200][hole]
+    assert 0.6 < ((truth >= low["bmi"][hole]) & (truth <= high["bmi"][hole])).mean() <= 1.0
+    for levels in imputer.level_probabilities(frame).values():
+        np.testing.assert_allclose(np.sum(list(levels.values()), axis=0), 1.0, atol=1e-5)
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        imputer.predict_interval(frame, level=90)
+
+
+def test_samples_masks_and_conditions(trained):
+    imputer, clinic = trained
+    frame = clinic.frame()
+    rows = imputer.sample(500, random_state=3)
+    assert (rows.dtypes == frame.dtypes).all()
+    assert not rows.isna().any().any()
+    holed = imputer.sample(2000, with_missing=True, random_state=3)
+    assert np.abs(holed.isna().mean() - frame.isna().mean()).max() < 0.06
+    masks = imputer.sample_mask(2000)
+    assert masks.shape == (2000, frame.shape[1])
+    women = imputer.sample(300, given={"sex": "female", "income": MISSING}, with_missing=True)
+    assert (women["sex"] == "female").all()
+    assert women["income"].isna().all()
+    for bad, message in (({"height": 3}, "'height'"), ({"sex": "robot"}, "'sex'.*robot")):
+        with pytest.raises(TableError, match=message):
+            imputer.sample(3, given=bad)
+
+
+def test_the_mechanism_is_learned(trained):
+    imputer, clinic = trained
+    frame = clinic.frame()
+    learned = imputer.missing_probability(frame)
+    assert learned.shape == frame.shape
+    rates = 1 - np.stack([clinic.mask[:, clinic.schema.attribute_of[name]] for name in frame], axis=1).mean(0)
+    np.testing.assert_allclose(learned.mean(0), rates, atol=0.06)
+    assert imputer.embed(frame).shape == (len(frame), frame.shape[1], VSAEConfig().latent_dim)
+
+
+# --- files
+
+
+def test_a_saved_imputer_is_the_same_imputer(imputer, tmp_path):
+    frame = CLINIC.frame()
+    imputer.save(tmp_path / "clinic.vsae")
+    again = load(tmp_path / "clinic.vsae")
+    pd.testing.assert_frame_equal(again.transform(frame), imputer.transform(frame))
+    pd.testing.assert_frame_equal(again.draw(frame, 2)[1], imputer.draw(frame, 2)[1])
+    pd.testing.assert_frame_equal(again.sample(20, with_missing=True), imputer.sample(20, with_missing=True))
+    assert repr(again.schema_) == repr(imputer.schema_)
+    assert list(again.get_feature_names_out()) == list(frame.columns)
+
+
+def test_a_model_is_not_an_imputer(imputer, tmp_path):
+    imputer.fitted_.save(tmp_path / "core.vsae")
+    with pytest.raises(FileFormatError, match="holds a vsae model, not a vsae imputer"):
+        load(tmp_path / "core.vsae")
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        load(tmp_path / "nowhere.vsae")
+
+
+def test_no_pickle_in_the_file(imputer, tmp_path):
+    imputer.save(tmp_path / "clinic.vsae")
+    raw = (tmp_path / "clinic.vsae").read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + size])
+    assert json.loads(header["__metadata__"]["format"])["version"] == 1
+    assert b"pickle" not in raw
+    assert b"cposix" not in raw
+
+
+# --- odd tables, end to end
+
+
+ODD = {
+    "one row": pd.DataFrame({"a": [1.0], "b": ["x"]}),
+    "one column": pd.DataFrame({"a": [1.0, None, 3.0] * 5}),
+    "all-missing row": pd.DataFrame({"a": [1.0, None, 3.0], "b": ["x", None, "y"]}),
+    "constant": pd.DataFrame({"a": [2.0, 2.0, None], "b": ["x", None, "x"]}),
+    "huge and tiny": pd.DataFrame({"a": [1e300, None, -1e300], "b": [1e-300, 2e-300, None]}),
+    "before 1970": pd.DataFrame({"d": pd.to_datetime(["1901-02-03", None, "1969-12-31"]), "a": [1, 2, 3]}),
+    "int names": pd.DataFrame({0: [1.5, None, 2.5], 1: ["u", "v", None]}),
+    "multi-index": pd.DataFrame({"a": [1.5, None, 2.5]}, index=pd.MultiIndex.from_tuples([(0, "a"), (0, "b"), (1, "a")])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_tables_are_filled(name):
+    same_but_filled(ODD[name], VSAEImputer(config=QUICK.replace(steps=3)).fit_transform(ODD[name]))
+
+
+def test_an_all_missing_column_is_named_and_the_shape_stays():
+    frame = pd.DataFrame({"a": [1.0, None, 3.0], "empty": [None, None, None]}).astype({"empty": float})
+    with pytest.warns(DataWarning, match="'empty'"):
+        filled = VSAEImputer(config=QUICK.replace(steps=3)).fit_transform(frame)
+    assert filled.shape == frame.shape
+    assert filled["empty"].isna().all()
+
+
+def test_five_thousand_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 5000))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        filled = VSAEImputer(config=QUICK.replace(steps=2, latent_draws=2)).fit_transform(X)
+    assert not np.isnan(filled).any()
+
+
+def test_public_names():
+    for name in vsae.__all__:
+        assert getattr(vsae, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        vsae.nothing  # noqa: B018

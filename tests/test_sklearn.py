@@ -1,0 +1,74 @@
+"""scikit-learn's own checks, with no expected failures, and what people do with an imputer there."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from vsae.config import VSAEConfig
+from vsae.estimator import VSAEImputer
+from vsae.nets import NetShape
+
+TINY = VSAEConfig(
+    latent_dim=2,
+    attributive=NetShape(8, 1),
+    collective=NetShape(16, 1),
+    mask_net=NetShape(8, 1),
+    data_net=NetShape(16, 1),
+    steps=5,
+    latent_draws=4,
+)
+
+
+@parametrize_with_checks([VSAEImputer(config=TINY, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def holed():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X @ [1.0, 2.0, 3.0]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    return X, y
+
+
+def test_in_a_pipeline_with_a_grid_search(holed):
+    X, y = holed
+    model = make_pipeline(VSAEImputer(config=TINY, random_state=0), Ridge())
+    search = GridSearchCV(model, {"ridge__alpha": [0.1, 1.0], "vsaeimputer__unknown": ["keep", "error"]}, cv=2)
+    assert search.fit(X, y).best_score_ > 0
+
+
+def test_clone_copies_parameters_and_pickle_copies_the_fit(holed):
+    X, _ = holed
+    imputer = VSAEImputer(config=TINY, random_state=3, schema={0: "real"}).fit(X)
+    assert clone(imputer).get_params() == imputer.get_params()
+    again = pickle.loads(pickle.dumps(imputer))
+    np.testing.assert_array_equal(again.transform(X), imputer.transform(X))
+
+
+def test_same_random_state_same_result(holed):
+    X, _ = holed
+    one, two = (VSAEImputer(config=TINY, random_state=7).fit_transform(X) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_set_output_and_feature_names(holed):
+    pd = pytest.importorskip("pandas")
+    X, _ = holed
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    imputer = VSAEImputer(config=TINY, random_state=0).fit(frame)
+    assert list(imputer.feature_names_in_) == ["a", "b", "c"]
+    assert list(imputer.get_feature_names_out()) == ["a", "b", "c"]
+    as_frame = VSAEImputer(config=TINY, random_state=0).set_output(transform="pandas").fit_transform(X)
+    assert isinstance(as_frame, pd.DataFrame)
+    assert list(as_frame.columns) == ["x0", "x1", "x2"]

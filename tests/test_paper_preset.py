@@ -16,7 +16,9 @@ from vsae.fitting import fit
 from vsae.prior import LatentPrior
 from vsae.schema import Schema, real
 
-needs_data = pytest.mark.skipif("VSAE_DATA" not in os.environ, reason="VSAE_DATA is not set: the UCI tables are not here")
+needs_data = pytest.mark.skipif(
+    "VSAE_DATA" not in os.environ, reason="VSAE_DATA is not set: the UCI tables are not here"
+)
 ROWS = sorted((Path(__file__).parents[1] / "results" / "paper-preset").glob("*.json"))
 
 

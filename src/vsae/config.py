@@ -49,7 +49,9 @@ class VSAEConfig:
     # --- the objective
     kl_visible: float = 0.02  # DIFF(paper): weight 1 collapses the collective proposal
     kl_hidden: float = 0.006
-    remask: tuple[float, float] = (0.1, 0.5)  # DIFF(paper): hide this share of what is observed, and score it
+    remask: tuple[float, float] = (0.2, 0.4)  # DIFF(paper): hide this share of what is observed, and score it
+    remask_rows: float = 1.0  # share of the rows that are re-masked
+    match: float = 0.3  # weight of KL(attributive ‖ collective) where an attribute is known but hidden
     e_step_samples: int = 0  # DIFF(paper): 100; targets from an untrained decoder teach little
     e_step_latents: Literal["prior", "collective"] = "prior"
     e_step_weight: float = 1.0
@@ -103,6 +105,7 @@ class VSAEConfig:
             "kl_visible": 1.0,
             "kl_hidden": 1.0,
             "remask": (0.0, 0.0),
+            "match": 0.0,
             "e_step_samples": 100,
             "steps": None,
             "epochs": 1000,

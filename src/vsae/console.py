@@ -73,8 +73,8 @@ def show_model(path: str, imputer: VSAEImputer) -> None:
     title = f"{escape(path)}: fitted on {facts['rows']} rows, {facts['missing']:.1%} of the modelled cells missing"
     _show(
         _columns(title, imputer.schema_),
-        f"\nWritten by vsae {facts['vsae']}; {parameters:,} parameters, {model.config.members} member(s), latent dimension "
-        f"{model.config.latent_dim}.\nTrained {history.records[-1]['step']} steps in {history.seconds:.0f} s "
+        f"\nWritten by vsae {facts['vsae']}; {parameters:,} parameters, {model.config.members} member(s), latent "
+        f"dimension {model.config.latent_dim}.\nTrained {history.records[-1]['step']} steps in {history.seconds:.0f} s "
         f"({history.stopped}); best at step {', '.join(map(str, history.best_step))}.",
     )
 
@@ -86,7 +86,7 @@ def show_demo(demo: Demo) -> None:
     clinic, history = demo.clinic, demo.imputer.fitted_.history
     hidden = 1 - clinic.mask.mean()
     _show(
-        f"\nThe clinic table: {len(clinic.mask)} rows, {hidden:.0%} of the cells hidden, some because of their own value."
+        f"\nThe clinic table: {len(clinic.mask)} rows, {hidden:.0%} of the cells hidden, some for their own value."
         f"\nFitted in {history.seconds:.0f} s ({history.records[-1]['step']} steps, {history.stopped}).",
         _errors(demo),
         _generated(demo),

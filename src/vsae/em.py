@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vsae.batch import Batch
 from vsae.model import VSAE
-from vsae.objective import Elbo, Statistics, elbo, loss, remask
+from vsae.objective import Elbo, Statistics, objective, remask
 
 
 @torch.no_grad()
@@ -37,7 +37,8 @@ def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
 
 def m_step(model: VSAE, batch: Batch, statistics: Statistics | None, update: Callable[[Tensor], None]) -> Elbo:
     """One step up the bound on the same batch, by `update` (backward, clip, step); its four terms, (E, B, M)."""
-    visible = remask(batch.mask, *model.config.remask) if model.config.remask[1] > 0 else batch.mask
-    terms = elbo(model, batch, visible, statistics)
-    update(loss(terms, visible, model.config))
+    config = model.config
+    visible = remask(batch.mask, *config.remask, config.remask_rows) if config.remask[1] > 0 else batch.mask
+    terms, value = objective(model, batch, visible, statistics)
+    update(value)
     return Elbo(*(term.detach() for term in terms))

@@ -144,9 +144,11 @@ class Encoding:
 
     def _edges(self, block: Block, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         low, high = _bounds(block)
-        half = np.where(_counts(block), 0.5, _SLIVER * self.scale[block.name])
-        lower = np.where(x <= low, -_BEYOND, self._standardise(block, x - half))
-        upper = np.where(x >= high, _BEYOND, self._standardise(block, x + half))
+        sliver = _SLIVER * self.scale[block.name]
+        half = np.where(_counts(block), np.maximum(0.5, sliver), sliver)  # in float32 less would vanish
+        y, half = self._standardise(block, x), half / self.scale[block.name]
+        lower = np.where(x <= low, -_BEYOND, y - half)
+        upper = np.where(x >= high, _BEYOND, y + half)
         return np.nan_to_num(lower, nan=-_BEYOND), np.nan_to_num(upper, nan=_BEYOND)
 
 

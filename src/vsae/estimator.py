@@ -142,10 +142,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def predict_interval(
         self, X: Any, level: float = 0.9, *, draws: int = 200, random_state: int | None = None
     ) -> Interval:
-        """For every hole of a number or date the central interval of its draws; other holes get their likeliest level."""
+        """For each hole of a number or date the central interval of its draws; other holes get the likeliest level."""
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, not {level}")
         X, encoded = self._encoded(X)
+        if not encoded.n_rows:
+            return Interval(*(self.schema_.decode(X, encoded.columns) for _ in range(2)))
         tails = [(1 - level) / 2, (1 + level) / 2]
         tables = self.fitted_.quantiles(
             encoded.columns, encoded.mask, tails, draws=draws, seed=self._seeded(random_state)

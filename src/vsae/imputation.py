@@ -331,7 +331,7 @@ class FittedVSAE:
         m = self._mask_to_generate(context)
         mask = m.sample(rng) * ~gone
         data = self.model.data_network(context, mask)
-        log_given = (log_likelihood(self.schema, data, target) * target.mask).sum(-1)
+        log_given = (log_likelihood(self.model, data, target) * target.mask).sum(-1)
         log_gone = (m.log_prob(torch.zeros_like(mask)) * gone).sum(-1)
         return mask, log_given + log_gone
 

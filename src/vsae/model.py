@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -43,6 +44,8 @@ class VSAE(nn.Module):
     (torch.Size([1, 5, 2, 3]), torch.Size([1, 5, 2]))
     """
 
+    owner: Tensor
+
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__()
         self.schema, self.config = schema, config
@@ -61,6 +64,18 @@ class VSAE(nn.Module):
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
         self.data_network = DataNetwork(schema, members, self.aggregate.width, config.data_net, config.variance)
         self.prior = LatentPrior(members, len(schema), latent)
+        owner = torch.tensor([i for block in schema.blocks for i in block.attributes])
+        self.register_buffer("owner", owner, persistent=False)  # attribute of each variable, block by block
+        self.in_order = owner.tolist() == list(range(len(schema)))
+
+    def by_attribute(self, blocks: Sequence[Tensor]) -> Tensor:
+        """Numbers per variable, block by block, (…, variables) each → sums per attribute, (…, M)."""
+        flat = torch.cat(list(blocks), dim=-1)
+        return (
+            flat
+            if self.in_order
+            else flat.new_zeros(*flat.shape[:-1], len(self.schema)).index_add(-1, self.owner, flat)
+        )
 
     def fit_features(self, data: Batch) -> None:
         """Let the first layers look at the columns of a data set (n, …) once."""

@@ -16,7 +16,7 @@ from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.generative import DataDistribution
 from vsae.model import VSAE
-from vsae.schema import Schema
+from vsae.proposals import DiagonalNormal
 
 Statistics = Mapping[str, Tensor]  # block name → what the E step knows of the unobserved cells
 
@@ -41,33 +41,25 @@ class Elbo(NamedTuple):
         return Elbo(*(term.mean(-1) for term in self.rows()))
 
 
-def by_attribute(schema: Schema, blocks: Mapping[str, Tensor]) -> Tensor:
-    """Numbers per variable, block by block, (…, variables) → sums per attribute, (…, M)."""
-    owner = [i for block in schema.blocks for i in block.attributes]
-    flat = torch.cat([blocks[block.name] for block in schema.blocks], dim=-1)
-    if owner == list(range(len(schema))):
-        return flat
-    index = torch.tensor(owner, device=flat.device)
-    return flat.new_zeros(*flat.shape[:-1], len(schema)).index_add(-1, index, flat)
-
-
-def log_likelihood(schema: Schema, data: DataDistribution, batch: Batch) -> Tensor:
+def log_likelihood(model: VSAE, data: DataDistribution, batch: Batch) -> Tensor:
     """log p(x_i | m, z) as if every cell were observed, (E, B, M); mask it before use."""
-    return by_attribute(schema, {name: data[name].log_prob(batch.values[name]) for name in data})
+    return model.by_attribute([data[name].log_prob(batch.values[name]) for name in data])
 
 
-def expected_log_likelihood(schema: Schema, data: DataDistribution, statistics: Statistics) -> Tensor:
+def expected_log_likelihood(model: VSAE, data: DataDistribution, statistics: Statistics) -> Tensor:
     """E[log p(x̂_i | m, z)] over the x̂ of an E step, (E, B, M)."""
-    return by_attribute(schema, {name: data[name].expected_log_prob(statistics[name]) for name in data})
+    return model.by_attribute([data[name].expected_log_prob(statistics[name]) for name in data])
 
 
-def remask(mask: Tensor, low: float, high: float) -> Tensor:
-    """Hide, in each row, a share of its observed attributes drawn from U(low, high); (E, B, M) → (E, B, M).
+def remask(mask: Tensor, low: float, high: float, rows: float = 1.0) -> Tensor:
+    """Hide, in a share `rows` of the rows, a share of the observed attributes drawn from U(low, high); (E, B, M).
 
     Why: an observed attribute is reconstructed from its own latent, so nothing would teach the collective proposal to
     predict it. Hidden but known, it does.
     """
     share = low + (high - low) * torch.rand(*mask.shape[:-1], 1, device=mask.device)
+    if rows < 1.0:
+        share = share * (torch.rand(share.shape, device=mask.device) < rows)
     return mask & (torch.rand(mask.shape, device=mask.device) >= share)
 
 
@@ -84,23 +76,48 @@ def elbo(
     mask network always answers for the true mask. `statistics` come from the E step; `noise` (E, B, M, L) replaces the
     random draw of z.
     """
-    config, schema = model.config, model.schema
     visible = batch.mask if visible is None else visible
-    q = model.propose(batch.with_mask(visible)).selective
+    return _elbo(model, model.propose(batch.with_mask(visible)).selective, batch, visible, statistics, noise)
+
+
+def _elbo(
+    model: VSAE,
+    q: DiagonalNormal,
+    batch: Batch,
+    visible: Tensor,
+    statistics: Statistics | None,
+    noise: Tensor | None = None,
+) -> Elbo:
+    config = model.config
     given = config.decoder_mask == "given" or not config.mask_modelling
     m, data = model.decode(q.rsample(noise), visible if given else None)
 
-    observed = log_likelihood(schema, data, batch) * batch.mask
+    observed = log_likelihood(model, data, batch) * batch.mask
     zero = torch.zeros_like(observed)
     unobserved = zero
     if statistics is not None:
-        unobserved = expected_log_likelihood(schema, data, statistics) * ~batch.mask
+        unobserved = expected_log_likelihood(model, data, statistics) * ~batch.mask
     mask = m.log_prob(batch.mask) if config.mask_modelling else zero
     return Elbo(observed, unobserved, mask, q.kl_to_prior())
 
 
+def objective(model: VSAE, batch: Batch, visible: Tensor, statistics: Statistics | None) -> tuple[Elbo, Tensor]:
+    """The four terms, and what training minimises: minus their weighted sum, and how far the proposals disagree.
+
+    Where an attribute is known but hidden, both proposals speak of the same z_i, one having seen x_i, the other not;
+    KL(attributive ‖ collective) draws them together, so that what is decoded from one is decoded from the other.
+    """
+    q = model.propose(batch.with_mask(visible))
+    terms = _elbo(model, q.selective, batch, visible, statistics)
+    value = loss(terms, visible, model.config)
+    if model.config.match > 0:
+        apart = q.attributive.kl_to(q.collective) * (batch.mask & ~visible)
+        value = value + model.config.match * apart.sum(-1).mean(-1).sum()
+    return terms, value
+
+
 def loss(terms: Elbo, visible: Tensor, config: VSAEConfig) -> Tensor:
-    """What training minimises: minus the weighted bound, the mean over rows, the sum over members."""
+    """Minus the weighted bound, the mean over rows, the sum over members."""
     kl = terms.kl * torch.where(visible, config.kl_visible, config.kl_hidden)
     bound = terms.x_observed + config.e_step_weight * terms.x_unobserved + terms.mask - kl
     return -bound.sum(-1).mean(-1).sum()

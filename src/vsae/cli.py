@@ -40,6 +40,7 @@ SchemaFile = Annotated[
 Missing = Annotated[
     list[str] | None, typer.Option("--missing", help="Codes that stand for a hole: age=-1,999; repeatable.")
 ]
+Steps = Annotated[int | None, typer.Option(min=1, help="Train at most this many steps: fewer is faster and rougher.")]
 Format = Annotated[str | None, typer.Option(help="csv, tsv, jsonl, parquet, feather; if the name does not say.")]
 Delimiter = Annotated[str | None, typer.Option(help="Between the cells of a delimited file; found out if not given.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a text file; found out if not given.")]
@@ -53,6 +54,7 @@ def impute(
     model: Annotated[Path | None, typer.Option(help="A fitted model; without it, one is fitted to IN.")] = None,
     schema: SchemaFile = None,
     missing: Missing = None,
+    steps: Steps = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     format: Format = None,
@@ -70,7 +72,7 @@ def impute(
         targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
         check_target(out, format=format)
         source = read(table, format, delimiter, encoding, quiet)
-        imputer = loaded(model) if model else fitted(source, schema, missing, seed, quiet, None)
+        imputer = loaded(model) if model else fitted(source, schema, missing, steps, seed, quiet)
         tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
         for target, filled in zip(targets, tables, strict=True):
             source.write(target, filled, format=format)
@@ -82,6 +84,7 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")],
     schema: SchemaFile = None,
     missing: Missing = None,
+    steps: Steps = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     format: Format = None,
@@ -94,7 +97,7 @@ def fit(
             fail(f"{out}: there is no folder {out.parent}; create it first")
         source = read(table, format, delimiter, encoding, quiet)
         state = out.with_name(f".{out.name}.training")
-        fitted(source, schema, missing, seed, quiet, state).save(out)
+        fitted(source, schema, missing, steps, seed, quiet, state).save(out)
         state.unlink(missing_ok=True)
 
 
@@ -239,14 +242,22 @@ def read(path: str, format: str | None, delimiter: str | None, encoding: str | N
 
 
 def fitted(
-    source: FileTable, schema: Path | None, missing: list[str] | None, seed: int, quiet: bool, state: Path | None
+    source: FileTable,
+    schema: Path | None,
+    missing: list[str] | None,
+    steps: int | None,
+    seed: int,
+    quiet: bool,
+    state: Path | None = None,
 ) -> VSAEImputer:
+    from vsae.config import VSAEConfig
     from vsae.estimator import VSAEImputer
     from vsae.training import OtherTraining
 
     imputer = VSAEImputer(
         schema=read_schema(schema),
         missing_values=missing_codes(missing),
+        config=VSAEConfig(steps=steps) if steps else None,
         random_state=seed,
         verbose=not quiet,
         checkpoint_path=state,

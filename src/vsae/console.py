@@ -17,8 +17,8 @@ _MOST_PATTERNS = 8
 _WIDEST_PATTERN = 60  # columns whose holes are drawn one by one
 
 
-def _grid(title: str, left: tuple[str, ...], right: tuple[str, ...] = ()) -> Grid:
-    grid = Grid(title=f"\n{title}", title_justify="left")
+def _grid(left: tuple[str, ...], right: tuple[str, ...] = ()) -> Grid:
+    grid = Grid()
     for heading in left:
         grid.add_column(heading, no_wrap=heading != "values")
     for heading in right:
@@ -40,11 +40,11 @@ def show_table(path: str, table: Table, encoded: Encoded) -> None:
     title = (
         f"{escape(path)}: {encoded.n_rows} rows, {len(table.plans)} columns, {hidden:.1%} of the modelled cells missing"
     )
-    _show(_columns(title, table), _patterns(table, encoded))
+    _show(f"\n{title}", _columns(table), *_patterns(encoded))
 
 
-def _columns(title: str, table: Table) -> Grid:
-    grid = _grid(title, ("column", "taken for", "values"), ("missing",))
+def _columns(table: Table) -> Grid:
+    grid = _grid(("column", "taken for", "values"), ("missing",))
     for plan in table.plans:
         kind = plan.kind.value if plan.kind else "[yellow]left alone[/]"
         values = plan.describe() if plan.kind else plan.why or "as asked"
@@ -52,19 +52,19 @@ def _columns(title: str, table: Table) -> Grid:
     return grid
 
 
-def _patterns(table: Table, encoded: Encoded) -> Grid | str:
+def _patterns(encoded: Encoded) -> tuple[object, ...]:
     """The commonest combinations of holes: a dot for a hole, a block for a value, in the order of the columns."""
     if not encoded.n_rows:
-        return ""
+        return ()
     patterns, counts = np.unique(encoded.mask, axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_PATTERNS]
-    title = f"The commonest of {len(patterns)} patterns of holes (█ seen, · missing; columns in the order above)"
+    title = f"\nThe commonest of {len(patterns)} patterns of holes (█ seen, · missing; columns in the order above)"
     drawn = encoded.mask.shape[1] <= _WIDEST_PATTERN
-    grid = _grid(title, ("pattern",) if drawn else (), ("holes", "rows", "share"))
+    grid = _grid(("pattern",) if drawn else (), ("holes", "rows", "share"))
     for i in order:
         cells = ["".join("█" if seen else "·" for seen in patterns[i])] if drawn else []
         grid.add_row(*cells, str(int((~patterns[i]).sum())), str(counts[i]), f"{counts[i] / encoded.n_rows:.1%}")
-    return grid
+    return title, grid
 
 
 def show_model(path: str, imputer: VSAEImputer) -> None:
@@ -72,7 +72,8 @@ def show_model(path: str, imputer: VSAEImputer) -> None:
     parameters = sum(p.numel() for p in model.parameters())
     title = f"{escape(path)}: fitted on {facts['rows']} rows, {facts['missing']:.1%} of the modelled cells missing"
     _show(
-        _columns(title, imputer.schema_),
+        f"\n{title}",
+        _columns(imputer.schema_),
         f"\nWritten by vsae {facts['vsae']}; {parameters:,} parameters, {model.config.members} member(s), latent "
         f"dimension {model.config.latent_dim}.\nTrained {history.records[-1]['step']} steps in {history.seconds:.0f} s "
         f"({history.stopped}); best at step {', '.join(map(str, history.best_step))}.",
@@ -88,13 +89,15 @@ def show_demo(demo: Demo) -> None:
     _show(
         f"\nThe clinic table: {len(clinic.mask)} rows, {hidden:.0%} of the cells hidden, some for their own value."
         f"\nFitted in {history.seconds:.0f} s ({history.records[-1]['step']} steps, {history.stopped}).",
+        "\nError on the hidden cells",
         _errors(demo),
+        "\nGenerated: three rows with their holes, and the share missing",
         _generated(demo),
     )
 
 
 def _errors(demo: Demo) -> Grid:
-    grid = _grid("Error on the hidden cells", ("column", "kind", "measure"), ("vsae", "mean/mode", "ratio"))
+    grid = _grid(("column", "kind", "measure"), ("vsae", "mean/mode", "ratio"))
     for e in demo.errors:
         ratio = e.ours / e.trivial
         colour = "green" if ratio < 1 else "red"
@@ -103,8 +106,7 @@ def _errors(demo: Demo) -> Grid:
 
 
 def _generated(demo: Demo, n: int = 3) -> Grid:
-    title = "Generated: three rows with their holes, and the share missing"
-    grid = _grid(title, ("column", *(f"row {i + 1}" for i in range(n))), ("missing", "in table"))
+    grid = _grid(("column", *(f"row {i + 1}" for i in range(n))), ("missing", "in table"))
     for variable in demo.clinic.schema.variables:
         attribute = demo.clinic.schema.attribute_of[variable.name]
         column, seen = demo.rows[variable.name], demo.seen[variable.name]

@@ -1,0 +1,161 @@
+"""Tables on disk and in pipes: CSV, TSV and JSON-lines by ourselves, Parquet and Feather through pyarrow.
+
+What was read comes back as it was. A text file keeps its quotes, line endings, byte-order mark, delimiter
+and encoding, and every cell its very characters, so that `diff` of input and output shows only the filled
+cells. The model gets typed columns beside that text.
+
+>>> import os, tempfile
+>>> folder = tempfile.TemporaryDirectory()
+>>> path = os.path.join(folder.name, "people.csv")
+>>> with open(path, "w", newline="") as file:
+...     _ = file.write('name;height;born\\r\\n"Ada";1,70;1815-12-10\\r\\n"Bo";;NA')
+>>> table = read_table(path)
+>>> table.data["height"], table.data["born"]
+(array([1.7, nan]), array(['1815-12-10', 'NaT'], dtype='datetime64[D]'))
+>>> filled = table.data | {"height": np.array([1.7, 1.825])}
+>>> table.write(path, filled)
+>>> open(path, newline="").read()
+'name;height;born\\r\\n"Ada";1,70;1815-12-10\\r\\n"Bo";1,82;NA'
+>>> folder.cleanup()
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from vsae.files import arrow, delimited, jsonlines, storage
+from vsae.files.arrow import Arrow
+from vsae.files.delimited import Delimited
+from vsae.files.dialect import DELIMITED, checked_delimiter
+from vsae.files.jsonlines import JsonLines
+from vsae.files.storage import COMPRESSIONS, FORMATS, AnyPath, FileError, FileFormat
+from vsae.files.values import Columns, plain_values
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = [
+    "COMPRESSIONS",
+    "DEFAULT_NA",
+    "FORMATS",
+    "FileError",
+    "FileFormat",
+    "FileTable",
+    "check_target",
+    "read_table",
+    "write_table",
+]
+
+#: Cells of a text file that are holes, spaces around them aside. The empty cell always is one.
+#: "?" and "." are the codes of the UCI sets and of SAS; pass `na=` where one of these is a value of yours.
+DEFAULT_NA: tuple[str, ...] = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
+
+TableData: TypeAlias = "Mapping[str, Any] | pyarrow.Table"
+
+
+@dataclass
+class FileTable:
+    """A table as it was read, and how to write it back.
+
+    `data` is what the imputer takes: a dict of typed columns for text formats, else a pyarrow.Table.
+    """
+
+    data: Columns | pyarrow.Table
+    format: FileFormat
+    encoding: str | None  # as found out or given; None for binary formats
+    notes: tuple[str, ...]  # one-line remarks for the user, e.g. on a guessed encoding
+    layout: Delimited | JsonLines | Arrow = field(repr=False)  # what the file looked like beside its values
+
+    def write(self, path: AnyPath, filled: TableData, *, format: str | None = None) -> None:
+        """Write `filled`, the same container as `data`, to `path` or "-" (stdout).
+
+        Only the cells whose value differs from `data` are written anew; one that is still missing stays as it
+        was. A `path` of another format converts: between delimited formats the cells keep their text.
+        """
+        target = storage.format_of(path, format, default=self.format.name)
+        if target.name in self.layout.formats:
+            content = self.layout.render(filled, self.data, target.name)
+        else:
+            content = _dump(str(path), filled, target.name)
+        storage.write_bytes(path, content, target.compression)
+
+
+def read_table(
+    path: AnyPath,
+    *,
+    format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    na: Sequence[str] = DEFAULT_NA,
+) -> FileTable:
+    """Read the table at `path`, or on stdin for "-"; `format` ("csv", "jsonl.gz", ...) overrules the name.
+
+    A column of a delimited file is taken for the first of these that all its cells look like: integers
+    (int64, or float64 with NaN where there are holes), decimals (float64), true/false (object), ISO dates and
+    date-times (datetime64), text (object, None for holes). Numbers with leading zeros, such as zip codes, are
+    text, and so are integers that their array could not hold exactly. With ";" or a tab between cells, "12,5"
+    is a decimal.
+
+    In JSON-lines a hole is null, NaN or an absent key; `na` counts there only if it is not the default.
+    Parquet and Feather have nulls of their own.
+    """
+    where = "stdin" if storage.is_pipe(path) else os.fspath(path)
+    found = storage.format_of(path, format, default="csv")
+    content = storage.read_bytes(path, where, found.compression)
+    if found.name in arrow.ARROW_FORMATS:
+        return FileTable(arrow.read(where, content, found.name), found, None, (), Arrow())
+    text, source, notes = storage.decode(where, content, encoding)
+    layout: Delimited | JsonLines
+    if found.name == "jsonl":
+        columns, layout = jsonlines.read(source, text, frozenset(() if tuple(na) == DEFAULT_NA else na))
+    else:
+        columns, layout = delimited.read(source, text, found.name, delimiter, frozenset(na) | {""})
+    return FileTable(columns, found, source.encoding, notes, layout)
+
+
+def write_table(
+    path: AnyPath, data: TableData, *, format: str | None = None, delimiter: str | None = None, encoding: str = "utf-8"
+) -> None:
+    """Write a table that never was a file: a dict of arrays or a pyarrow.Table, to `path` or "-" (stdout).
+
+    Missing cells (None, NaN, NaT) are empty in delimited files, null elsewhere. Numbers are written in full.
+
+    >>> write_table("-", {"age": np.array([31.0, np.nan]), "sex": np.array(["f", None], dtype=object)})
+    age,sex
+    31,f
+    ,
+    """
+    target = storage.format_of(path, format, default="csv")
+    mark = None if delimiter is None else checked_delimiter(str(path), delimiter)
+    storage.write_bytes(path, _dump(str(path), data, target.name, mark, encoding), target.compression)
+
+
+def check_target(path: AnyPath, *, format: str | None = None) -> None:
+    """Raise now the `FileError` that writing to `path` would raise after the work is done.
+
+    >>> check_target("result.xlsx")
+    Traceback (most recent call last):
+        ...
+    vsae.files.storage.FileError: result.xlsx: unknown extension '.xlsx'; use .csv, .tsv, .txt, .jsonl, .ndjson,
+    .parquet, .pq, .feather, .arrow (with .gz or .zst after it), or pass --format
+    """
+    target = storage.format_of(path, format, default="csv")
+    if target.name in arrow.ARROW_FORMATS:
+        arrow.import_pyarrow(str(path))
+    storage.codec_of(str(path), target.compression)
+    storage.check_place(path)
+
+
+def _dump(where: str, data: TableData, format: str, delimiter: str | None = None, encoding: str = "utf-8") -> bytes:
+    """The bytes of a table that has no layout in `format`."""
+    if format in arrow.ARROW_FORMATS:
+        return arrow.dump(where, data, format)
+    columns = data if isinstance(data, Mapping) else arrow.columns_of(where, data)
+    plain = {str(name): plain_values(np.asarray(values)) for name, values in columns.items()}
+    text = jsonlines.dump(plain) if format == "jsonl" else delimited.dump(plain, delimiter or DELIMITED[format])
+    return storage.TextSource(where, encoding).encode(text)

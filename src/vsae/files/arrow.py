@@ -1,0 +1,90 @@
+"""Parquet and Feather, through pyarrow, which is imported only when such a file is read or written."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from vsae.files.storage import FileError
+from vsae.files.values import Columns, objects
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ARROW_FORMATS = ("parquet", "feather")
+
+
+@dataclass
+class Arrow:
+    """Nothing beside the values: the schema is part of the table."""
+
+    formats: ClassVar[tuple[str, ...]] = ARROW_FORMATS
+
+    def render(self, filled: Any, data: Any, target: str) -> bytes:
+        if filled.schema.equals(data.schema):  # which does not look at metadata: that of the fields comes back here
+            filled = type(filled).from_arrays(filled.columns, schema=data.schema)
+        return _to_bytes(filled.replace_schema_metadata(data.schema.metadata), target)
+
+
+def import_pyarrow(where: str) -> Any:
+    """pyarrow with the modules of both formats, or one line that says how to get it."""
+    try:
+        import pyarrow.feather
+        import pyarrow.parquet
+    except ImportError:
+        raise FileError(f"{where}: Parquet and Feather files need pyarrow; pip install pyarrow") from None
+    return pyarrow
+
+
+def read(where: str, content: bytes, format: str) -> pyarrow.Table:
+    """The table in `content`; its columns must have names of their own."""
+    pa = import_pyarrow(where)
+    try:
+        if format == "parquet":
+            table = pa.parquet.read_table(pa.BufferReader(content))
+        elif content.startswith((b"ARROW1", b"FEA1")):
+            table = pa.feather.read_table(pa.BufferReader(content))
+        else:
+            table = pa.ipc.open_stream(content).read_all()  # .arrow is now and then the stream of the same
+    except (pa.ArrowException, OSError, ValueError) as error:
+        what = str(error).partition("\n")[0] or type(error).__name__
+        raise FileError(f"{where}: not a {format.title()} file, or a damaged one ({what})") from None
+    twice = [repr(name) for name, count in Counter(table.column_names).items() if count > 1]
+    if twice:
+        raise FileError(f"{where}: columns {', '.join(twice)} are there more than once; rename them")
+    return table
+
+
+def dump(where: str, data: Mapping[str, Any] | pyarrow.Table, format: str) -> bytes:
+    """The file of a dict of arrays or a pyarrow.Table."""
+    pa = import_pyarrow(where)
+    if isinstance(data, pa.Table):
+        return _to_bytes(data, format)
+    arrays = {}
+    for name, values in data.items():
+        try:
+            arrays[name] = pa.array(values, from_pandas=True)  # NaN and NaT become null
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            what = str(error).partition("\n")[0]
+            raise FileError(f"{where}: column {name!r} does not fit Arrow ({what}); write .csv or .jsonl") from None
+    return _to_bytes(pa.table(arrays), format)
+
+
+def columns_of(where: str, table: pyarrow.Table) -> Columns:
+    """The table's values as object arrays, for formats that are not Arrow's."""
+    pa = import_pyarrow(where)
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_timestamp(column.type):  # nanoseconds would need pandas
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        columns[name] = objects(column.to_pylist())
+    return columns
+
+
+def _to_bytes(table: pyarrow.Table, format: str) -> bytes:
+    pa, sink = import_pyarrow(format), io.BytesIO()
+    (pa.parquet.write_table if format == "parquet" else pa.feather.write_feather)(table, sink)
+    return sink.getvalue()

@@ -1,0 +1,236 @@
+"""From a path to bytes and text and back: which format its name says, pipes, compression, encodings, whole writes."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gzip
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from vsae.atomic import written_beside
+
+AnyPath: TypeAlias = "str | os.PathLike[str]"
+
+FORMATS: dict[str, str] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".txt": "txt",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+}
+COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd"}
+
+#: First bytes of what is not text, and what to do: such files bear a text file's name now and then.
+_MAGIC = {
+    b"\x1f\x8b": "it is compressed with gzip; let its name end in .gz or pass --format csv.gz",
+    b"\x28\xb5\x2f\xfd": "it is compressed with zstd; let its name end in .zst or pass --format csv.zst",
+    b"PAR1": "it is a Parquet file; pass --format parquet",
+    b"ARROW1": "it is an Arrow file; pass --format feather",
+    b"PK\x03\x04": "it is a spreadsheet or a zip archive; save it as CSV",
+}
+
+
+class FileError(ValueError):
+    """The file cannot be read or written: one line that names file, line, column, and what to do."""
+
+
+class FileFormat(NamedTuple):
+    """What a file's name says about its content."""
+
+    name: str  # a value of FORMATS
+    compression: str | None = None  # a value of COMPRESSIONS
+
+
+def is_pipe(path: AnyPath) -> bool:
+    return os.fspath(path) == "-"
+
+
+def format_of(path: AnyPath, format: str | None, *, default: str) -> FileFormat:
+    """The format of `path`; `format` comes before its extension, and `default` is for pipes.
+
+    >>> format_of("a/b.CSV.gz", None, default="csv"), format_of("data.gz", "tsv", default="csv")
+    (FileFormat(name='csv', compression='gzip'), FileFormat(name='tsv', compression='gzip'))
+    """
+    stem, compression = _without_compression(os.path.basename(os.fspath(path)))
+    if format is not None:
+        extension, given = _without_compression("." + format.lower().lstrip("."))
+        if extension not in FORMATS:
+            raise FileError(f"unknown format {format!r}; use {', '.join(dict.fromkeys(FORMATS.values()))}")
+        return FileFormat(FORMATS[extension], given or compression)
+    if is_pipe(path):
+        return FileFormat(default)
+    extension = os.path.splitext(stem)[1].lower()
+    if extension not in FORMATS:
+        what = f"unknown extension {extension!r}" if extension else "the name has no extension"
+        raise FileError(f"{path}: {what}; use {', '.join(FORMATS)} (with .gz or .zst after it), or pass --format")
+    return FileFormat(FORMATS[extension], compression)
+
+
+def _without_compression(name: str) -> tuple[str, str | None]:
+    stem, last = os.path.splitext(name)
+    compression = COMPRESSIONS.get(last.lower())
+    return (stem if compression else name), compression
+
+
+def read_bytes(path: AnyPath, where: str, compression: str | None) -> bytes:
+    try:
+        content = sys.stdin.buffer.read() if is_pipe(path) else Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"{where}: {_reason(error)}; check the path") from None
+    codec = codec_of(where, compression)
+    try:
+        return codec.decompress(content)
+    except MemoryError:  # not the file's fault
+        raise
+    except Exception as error:  # every library has its own
+        raise FileError(f"{where}: not a {compression} file, or a damaged one ({error})") from None
+
+
+def write_bytes(path: AnyPath, content: bytes, compression: str | None) -> None:
+    """Write all of `content` or, if anything fails, leave the file that was there."""
+    content = codec_of(str(path), compression).compress(content)
+    if is_pipe(path):
+        _write_stdout(content)
+        return
+    try:
+        if os.path.exists(path) and not os.path.isfile(path):
+            Path(path).write_bytes(content)  # a device or a named pipe must not be renamed over
+        else:
+            with written_beside(path) as beside:
+                beside.write_bytes(content)
+    except OSError as error:
+        raise FileError(f"{path}: could not be written: {_reason(error)}") from None
+
+
+def check_place(path: AnyPath) -> None:
+    """Refuse a path that `write_bytes` could not write to."""
+    if is_pipe(path):
+        return
+    target = Path(os.path.realpath(path))  # a link is written through
+    if target.is_dir():
+        raise FileError(f"{path}: is a folder; name a file in it")
+    if not target.parent.is_dir():
+        raise FileError(f"{path}: there is no folder {target.parent}; create it first")
+    if not os.access(target.parent, os.W_OK):
+        raise FileError(f"{path}: the folder {target.parent} is not writable; choose another")
+
+
+def _write_stdout(content: bytes) -> None:
+    sys.stdout.flush()
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.buffer.write(content)
+    else:  # a text-only stand-in, as in doctests and notebooks
+        sys.stdout.write(content.decode())
+    sys.stdout.flush()
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+class Codec(NamedTuple):
+    """The two ways of a compression."""
+
+    compress: Callable[[bytes], bytes]
+    decompress: Callable[[bytes], bytes]
+
+
+def codec_of(where: str, compression: str | None) -> Codec:
+    """What compresses and decompresses; a `FileError` where no library for it is installed."""
+    if compression is None:
+        return Codec(bytes, bytes)
+    if compression == "gzip":  # without a time, so that the same table gives the same bytes
+        return Codec(lambda content: gzip.compress(content, compresslevel=6, mtime=0), gzip.decompress)
+    with contextlib.suppress(ImportError):
+        zstd = importlib.import_module("compression.zstd")  # Python 3.14 on
+        return Codec(zstd.compress, zstd.decompress)
+    with contextlib.suppress(ImportError):
+        zstandard = importlib.import_module("zstandard")
+        return Codec(zstandard.ZstdCompressor().compress, lambda content: _all_frames(zstandard, content))
+    with contextlib.suppress(ImportError):
+        pa = importlib.import_module("pyarrow")
+        return Codec(
+            lambda content: pa.compress(content, codec="zstd", asbytes=True),
+            lambda content: pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(),
+        )
+    raise FileError(f"{where}: zstd needs Python 3.14, zstandard or pyarrow; pip install zstandard")
+
+
+def _all_frames(zstandard: Any, content: bytes) -> bytes:
+    """A zstd file may hold several frames, of which zstandard reads one at a time, and does not mind a broken one."""
+    parts = []
+    while content:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        parts.append(frame.decompress(content))
+        if not frame.eof:
+            raise EOFError("it ends too early")
+        content = frame.unused_data
+    return b"".join(parts)
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """Where a text was read and how its letters were bytes, so that it goes back the same way."""
+
+    where: str
+    encoding: str
+    bom: str = ""  # the byte-order mark, if there was one
+
+    def encode(self, text: str) -> bytes:
+        try:
+            return (self.bom + text).encode(self.encoding)
+        except UnicodeEncodeError as error:
+            letter = error.object[error.start]
+            raise FileError(
+                f"{self.where}: {letter!r} cannot be written in {self.encoding}; use utf-8 instead"
+            ) from None
+
+
+def decode(where: str, content: bytes, encoding: str | None) -> tuple[str, TextSource, tuple[str, ...]]:
+    """(text, source, remarks for the user); an `encoding` of None is found out.
+
+    >>> decode("a.csv", "Zürich".encode("latin-1"), None)[:2]
+    ('Zürich', TextSource(where='a.csv', encoding='cp1252', bom=''))
+    """
+    for magic, remedy in _MAGIC.items():
+        if content.startswith(magic):
+            raise FileError(f"{where}: this is not a text file: {remedy}")
+    candidates = _encodings(where, content, encoding)
+    for candidate in candidates:
+        try:
+            text = content.decode(candidate)
+            break
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+    else:
+        raise FileError(f"{where}: line {line}: not {candidate}; pass --encoding with the right one")
+    if "\0" in text[:4096]:
+        raise FileError(f"{where}: this is not a text file, or one in utf-16; pass --format or --encoding")
+    bom, text = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
+    if not text.strip():
+        raise FileError(f"{where}: the file is empty; it needs a header line and rows")
+    doubt = f"{where}: not UTF-8, read as {candidate}; pass --encoding if letters look wrong"
+    return text, TextSource(where, candidate, bom), () if candidate == candidates[0] else (doubt,)
+
+
+def _encodings(where: str, content: bytes, given: str | None) -> tuple[str, ...]:
+    """What to try, by names of codecs that leave a byte-order mark in the text and add none when writing."""
+    if given is None and not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-8", "cp1252", "latin-1"  # Windows' Western code page; in latin-1 every byte is a letter
+    try:
+        name = codecs.lookup(given or "utf-16").name
+    except LookupError:
+        raise FileError(f"{where}: unknown encoding {given!r}; use utf-8, cp1252, utf-16, ...") from None
+    if name == "utf-16":
+        return ("utf-16-be" if content.startswith(codecs.BOM_UTF16_BE) else "utf-16-le",)
+    return ("utf-8" if name == "utf-8-sig" else name,)

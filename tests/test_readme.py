@@ -1,0 +1,57 @@
+"""What the README shows is run, and prints what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def shown(kind: str, name: str) -> str:
+    return re.search(rf"<!-- {kind}: {name} -->\n```\w+\n(.*?)```", README, re.DOTALL)[1]
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    from vsae.config import VSAEConfig
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("vsae.fitting.VSAEConfig", lambda: VSAEConfig(steps=30))
+
+
+def test_the_python_example(elsewhere, capsys):
+    pytest.importorskip("pandas")
+    names: dict = {}
+    exec(compile(shown("example", "python"), "README.md", "exec"), names)
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    expected = [line.rstrip() for line in shown("prints", "python").splitlines()]
+    assert printed[: len(expected)] == expected
+    df, filled = names["df"], names["filled"]
+    assert not filled.isna().any().any()
+    assert (filled.dtypes == df.dtypes).all()
+    assert names["women"]["income"].isna().sum() == 0  # complete rows of those whose income would be missing
+    assert names["rows"].isna().any().any()
+
+
+def test_the_shell_example(elsewhere):
+    from typer.testing import CliRunner
+
+    from vsae.cli import app
+    from vsae.datasets import make_clinic
+    from vsae.files import write_table
+
+    write_table("patients.csv", make_clinic(100).table())
+    program, *arguments = shown("example", "shell").split()
+    assert program == "vsae"
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert ",," not in Path("filled.csv").read_text()
+
+
+def test_the_first_screen_holds_the_two_commands():
+    first = README.splitlines()[:12]
+    assert any(line.startswith("make demo") for line in first)
+    assert any(line.startswith("make test") for line in first)

@@ -9,13 +9,12 @@ import torch
 from conftest import PLAIN, every_kind, rows_of
 from vsae.config import VSAEConfig
 from vsae.encoding import Encoding
-from vsae.fitting import fit
+from vsae.fitting import fit, split
 from vsae.model import VSAE
 from vsae.nets import NetShape
 from vsae.objective import elbo
 from vsae.schema import Schema, categorical, real
 from vsae.training import OtherTraining, TrainingDiverged, clip_members, train
-from vsae.validation import HeldOut
 
 SMALL = VSAEConfig(**PLAIN, steps=40, evaluate_every=10, batch_size=32)
 
@@ -105,9 +104,9 @@ def test_best_weights_are_those_of_the_best_evaluation():
     columns, mask = rows_of(schema, 100)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
     torch.manual_seed(0)
-    held_out = HeldOut.hide(schema, data, 0.3)
+    training, held_out = split(schema, data, SMALL)
     model = VSAE(schema, SMALL.replace(steps=200, learning_rate=0.02))
-    history = train(model, data, held_out)
+    history = train(model, training, held_out)
     best = min(record["score"][0] for record in history.records)
     assert held_out.score(model)[0] == pytest.approx(best, abs=1e-9)
     assert not model.training
@@ -183,7 +182,7 @@ def test_held_out_score_of_the_trivial_predictor_is_one():
     mask = np.ones((4000, 2), dtype=bool)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
     torch.manual_seed(0)
-    held_out = HeldOut.hide(schema, data, 0.5)
+    _, held_out = split(schema, data, SMALL.replace(validation_share=0.5))
     model = VSAE(schema, VSAEConfig(**PLAIN))
     last = model.data_network.net.last
     with torch.no_grad():
@@ -196,4 +195,47 @@ def test_nothing_to_hide_means_no_score():
     schema = Schema([real("a")])
     columns, mask = {"a": np.ones(5)}, np.zeros((5, 1), dtype=bool)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
-    assert HeldOut.hide(schema, data, 0.5) is None
+    assert split(schema, data, SMALL)[1] is None
+
+
+@pytest.mark.parametrize("validation", ["cells", "rows"])
+def test_what_is_held_out_is_never_trained_on(validation):
+    """Other values in the held-out cells change nothing but the score."""
+    schema = every_kind()
+    columns, mask = rows_of(schema, 100)
+    data = Encoding.fit(schema, columns, mask).encode(columns, mask)
+    config = SMALL.replace(validation=validation, patience=10**6, features="plain")
+    torch.manual_seed(0)
+    training, held_out = split(schema, data, config)
+    withheld = held_out.batch.withheld[0]
+    assert 0 < withheld.sum() < 0.2 * mask.sum()
+    if validation == "rows":
+        assert training.rows == 90
+        return
+    scrambled = {name: x.clone() for name, x in data.values.items()}
+    for block in schema.blocks:
+        cells = training.withheld[:, list(block.attributes)]
+        if scrambled[block.name].dtype == torch.float32:
+            scrambled[block.name][cells] = 7.0
+    models = []
+    for values in (data.values, scrambled):
+        torch.manual_seed(1)
+        model = VSAE(schema, config)
+        train(model, type(data)(values, data.mask, training.withheld), None)
+        models.append(model)
+    assert states_equal(*models)
+
+
+def test_the_mask_network_answers_for_withheld_cells_too():
+    schema = every_kind()
+    columns, mask = rows_of(schema, 50)
+    batch = Encoding.fit(schema, columns, mask).encode(columns, mask).for_members()
+    withheld = batch.mask & (torch.rand(batch.mask.shape) < 0.5)
+    model = VSAE(schema, VSAEConfig(**PLAIN))
+    terms = elbo(model, type(batch)(batch.values, batch.mask, withheld))
+    assert (terms.x_observed[withheld] == 0).all()
+    torch.manual_seed(2)
+    with_cells = elbo(model, type(batch)(batch.values, batch.mask, withheld))
+    torch.manual_seed(2)
+    logits = model.decode(model.propose(batch.with_mask(batch.mask & ~withheld)).selective.rsample(), None).mask
+    torch.testing.assert_close(with_cells.mask, logits.log_prob(batch.mask))

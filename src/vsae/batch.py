@@ -13,7 +13,7 @@ the model takes `(E, B, …)`, rows for each of E ensemble members, or `(1, B, �
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import torch
@@ -33,6 +33,12 @@ class Batch:
 
     values: Mapping[str, Tensor]
     mask: Tensor
+    withheld: Tensor | None = None  # (…, M) bool: observed cells kept for validation, which training must not see
+
+    @property
+    def usable(self) -> Tensor:
+        """Cells that may be read and scored; the mask itself is what the mask network answers for."""
+        return self.mask if self.withheld is None else self.mask & ~self.withheld
 
     @property
     def rows(self) -> int:
@@ -40,14 +46,18 @@ class Batch:
 
     def take(self, index: Tensor | slice) -> Batch:
         """Rows of a data set; an index of shape (E, B) gives each member its own."""
-        return Batch({name: value[index] for name, value in self.values.items()}, self.mask[index])
+        return self._each(lambda x: x[index])
 
     def for_members(self) -> Batch:
         """A data set (n, …) as one batch (1, n, …) that all members share."""
-        return Batch({name: value[None] for name, value in self.values.items()}, self.mask[None])
+        return self._each(lambda x: x[None])
 
     def with_mask(self, mask: Tensor) -> Batch:
         return replace(self, mask=mask)
 
     def to(self, device: torch.device | str) -> Batch:
-        return Batch({name: value.to(device) for name, value in self.values.items()}, self.mask.to(device))
+        return self._each(lambda x: x.to(device))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        withheld = None if self.withheld is None else change(self.withheld)
+        return Batch({name: change(value) for name, value in self.values.items()}, change(self.mask), withheld)

@@ -66,8 +66,9 @@ class VSAEConfig:
     schedule: Literal["cosine", "constant"] = "cosine"
     warmup: float = 0.1  # share of the steps, cosine only
     clip: float | None = 5.0  # of the gradient's norm, per member
-    validation_rows: float = 0.1  # share of the rows held out for early stopping
-    validation_remask: float = 0.3  # share of their observed cells hidden and scored
+    validation: Literal["cells", "rows"] = "cells"  # what is held out for early stopping
+    validation_share: float = 0.1  # of the observed cells, or of the rows
+    validation_remask: float = 0.3  # share of held-out rows' observed cells that is hidden and scored
     evaluate_every: int | None = 50  # steps; None: every epoch
     patience: int = 10  # evaluations without a better one before training stops
 
@@ -114,7 +115,8 @@ class VSAEConfig:
             "weight_decay": 0.0,
             "schedule": "constant",
             "clip": None,
-            "validation_rows": 0.2,
+            "validation": "rows",
+            "validation_share": 0.2,
             "evaluate_every": None,
             "patience": 50,
             "prior": "standard",

@@ -21,8 +21,8 @@ def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
     gradient.
     """
     config = model.config
-    q = model.propose(batch)
-    chosen = batch.mask[..., None]
+    q = model.propose(batch.with_mask(batch.usable))
+    chosen = batch.usable[..., None]
     prior_loc = torch.zeros_like(q.attributive.loc)
     unobserved = q.collective if config.e_step_latents == "collective" else type(q.collective)(prior_loc, prior_loc)
     loc = torch.where(chosen, q.attributive.loc, unobserved.loc)  # (E, B, M, L)
@@ -38,7 +38,7 @@ def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
 def m_step(model: VSAE, batch: Batch, statistics: Statistics | None, update: Callable[[Tensor], None]) -> Elbo:
     """One step up the bound on the same batch, by `update` (backward, clip, step); its four terms, (E, B, M)."""
     config = model.config
-    visible = remask(batch.mask, *config.remask, config.remask_rows) if config.remask[1] > 0 else batch.mask
+    visible = remask(batch.usable, *config.remask, config.remask_rows) if config.remask[1] > 0 else batch.usable
     terms, value = objective(model, batch, visible, statistics)
     update(value)
     return Elbo(*(term.detach() for term in terms))

@@ -11,6 +11,7 @@ from vsae.config import VSAEConfig
 from vsae.encoding import Columns, Encoding, Mask
 from vsae.imputation import FittedVSAE
 from vsae.model import VSAE
+from vsae.objective import remask
 from vsae.randomness import private_rng
 from vsae.schema import Schema
 from vsae.training import Callback, train
@@ -51,18 +52,28 @@ def fit(
     with private_rng(seed, device):
         model = VSAE(schema, config).to(device)
         model.fit_features(data)
-        rows = torch.randperm(data.rows, device=device)
-        held = min(int(data.rows * config.validation_rows), _MOST_VALIDATION_ROWS)
-        if data.rows < _FEWEST_ROWS_TO_SPLIT or held == 0:
-            training, validation = data, data.take(rows[:_MOST_VALIDATION_ROWS])
-        else:
-            training, validation = data.take(rows[held:]), data.take(rows[:held])
-        held_out = HeldOut.hide(schema, validation, config.validation_remask)
+        training, held_out = split(schema, data, config)
         training_seed = int(torch.randint(2**31, (1,)))
     history = train(model, training, held_out, seed=training_seed, callback=callback, checkpoint_path=checkpoint_path)
     if config.prior == "fitted":
         _fit_prior(model, data, seed)
     return FittedVSAE(model, encoding, history)
+
+
+def split(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, HeldOut | None]:
+    """What to train on, and what to validate with: cells of any row, or whole rows some of whose cells are hidden.
+
+    Cells are the better use of a small table: every row is trained on, and many more cells are scored.
+    """
+    order = torch.randperm(data.rows, device=data.mask.device)
+    if config.validation == "cells" or data.rows < _FEWEST_ROWS_TO_SPLIT:
+        withheld = data.mask & ~remask(data.mask, config.validation_share, config.validation_share)
+        training = Batch(data.values, data.mask, withheld)
+        return training, HeldOut.of(schema, training.take(order[:_MOST_VALIDATION_ROWS]))
+    held = max(1, min(int(data.rows * config.validation_share), _MOST_VALIDATION_ROWS))
+    rows = data.take(order[:held])
+    withheld = rows.mask & ~remask(rows.mask, config.validation_remask, config.validation_remask)
+    return data.take(order[held:]), HeldOut.of(schema, Batch(rows.values, rows.mask, withheld))
 
 
 @torch.no_grad()

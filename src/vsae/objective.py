@@ -72,11 +72,11 @@ def elbo(
 ) -> Elbo:
     """One-sample estimate of the bound for a batch (E, B), attribute by attribute.
 
-    `visible` (a part of `batch.mask`) is what the proposals get to see; every truly observed cell is scored, and the
+    `visible` (a part of `batch.usable`) is what the proposals get to see; every truly observed cell is scored, and the
     mask network always answers for the true mask. `statistics` come from the E step; `noise` (E, B, M, L) replaces the
     random draw of z.
     """
-    visible = batch.mask if visible is None else visible
+    visible = batch.usable if visible is None else visible
     return _elbo(model, model.propose(batch.with_mask(visible)).selective, batch, visible, statistics, noise)
 
 
@@ -92,7 +92,7 @@ def _elbo(
     given = config.decoder_mask == "given" or not config.mask_modelling
     m, data = model.decode(q.rsample(noise), visible if given else None)
 
-    observed = log_likelihood(model, data, batch) * batch.mask
+    observed = log_likelihood(model, data, batch) * batch.usable
     zero = torch.zeros_like(observed)
     unobserved = zero
     if statistics is not None:
@@ -111,7 +111,7 @@ def objective(model: VSAE, batch: Batch, visible: Tensor, statistics: Statistics
     terms = _elbo(model, q.selective, batch, visible, statistics)
     value = loss(terms, visible, model.config)
     if model.config.match > 0:
-        apart = q.attributive.kl_to(q.collective) * (batch.mask & ~visible)
+        apart = q.attributive.kl_to(q.collective) * (batch.usable & ~visible)
         value = value + model.config.match * apart.sum(-1).mean(-1).sum()
     return terms, value
 

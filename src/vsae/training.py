@@ -265,7 +265,7 @@ def _culprit(model: VSAE, batch: Batch) -> str:
     All decoders and the collective proposal read every attribute, so what breaks one breaks them all; the attributive
     proposal reads its own alone.
     """
-    own = model.propose(batch).attributive.kl_to_prior() * batch.mask
+    own = model.propose(batch).attributive.kl_to_prior() * batch.usable
     terms = elbo(model, batch)
     for broken in (own, terms.x_observed):
         finite = torch.isfinite(broken.sum(dim=(0, 1)))

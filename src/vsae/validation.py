@@ -13,44 +13,41 @@ from torch import Tensor
 
 from vsae.batch import Batch
 from vsae.model import VSAE
-from vsae.objective import remask
 from vsae.schema import DISCRETE, Block, Family, Schema
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows, what of them the model may see, and the trivial predictor's error per variable."""
+    """Rows with withheld cells, and the trivial predictor's error on these, per variable."""
 
-    batch: Batch  # (1, B, …) with the true mask
-    visible: Tensor  # (1, B, M), a part of it
+    batch: Batch  # (1, B, …); its withheld cells are scored
     trivial: dict[str, Tensor]  # block → (variables,), mean squared error or Brier score; 0 where it can't be scored
 
     @classmethod
-    def hide(cls, schema: Schema, rows: Batch, share: float) -> HeldOut | None:
-        """Hide `share` of the observed cells of some rows (n, …); None if that leaves nothing to score."""
-        batch = rows.for_members()
-        visible = remask(batch.mask, share, share)
-        hidden = batch.mask & ~visible
+    def of(cls, schema: Schema, rows: Batch) -> HeldOut | None:
+        """To score the withheld cells of some rows (n, …); None if there is nothing to score."""
+        assert rows.withheld is not None
         trivial = {
-            block.name: _trivial_error(block, batch.values[block.name][0], hidden[0][:, list(block.attributes)])
+            block.name: _trivial_error(block, rows.values[block.name], rows.withheld[:, list(block.attributes)])
             for block in schema.blocks
         }
         if not any(bool((error > 0).any()) for error in trivial.values()):
             return None
-        return cls(batch, visible, trivial)
+        return cls(rows.for_members(), trivial)
 
     @torch.no_grad()
     def score(self, model: VSAE) -> Tensor:
         """Mean over variables of sqrt(error / trivial error) on the hidden cells, per member; (E,) float64."""
         config = model.config
-        z = model.propose(self.batch.with_mask(self.visible)).selective.loc
+        assert self.batch.withheld is not None
+        visible = self.batch.usable
+        z = model.propose(self.batch.with_mask(visible)).selective.loc
         given = config.imputation_mask == "given" or not config.mask_modelling
-        data = model.decode(z, self.visible if given else None).data
-        hidden = self.batch.mask & ~self.visible
+        data = model.decode(z, visible if given else None).data
         ratios = []
         for block in model.schema.blocks:
             trivial = self.trivial[block.name]
-            cells = hidden[..., list(block.attributes)].double()  # (1, B, variables)
+            cells = self.batch.withheld[..., list(block.attributes)].double()  # (1, B, variables)
             error = data[block.name].error(self.batch.values[block.name]).double()
             mean = (error * cells).sum(1) / cells.sum(1).clamp_min(1)  # (E, variables)
             ratios.append((mean / trivial).sqrt()[:, trivial > 0])

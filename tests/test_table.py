@@ -29,6 +29,7 @@ from vsae.table import (
     Spec,
     Table,
     TableError,
+    spec_from_json,
 )
 
 pd = pytest.importorskip("pandas")
@@ -379,7 +380,11 @@ class TestArrays:
             (np.zeros(3), "Expected 2D array, got 1D array"),
             ({"a": np.zeros(2), "b": np.zeros(3)}, "column 'b' has 3 rows, the first has 2"),
             ({"a": np.zeros((2, 2))}, "column 'a' has 2 dimensions"),
-            (np.ma.masked_array([[1.0]], [[True]]), r"call \.filled"),
+            ({"a": 5}, "column 'a' has 0 dimensions; give a list"),
+            ({"a": [[1], [1, 2]]}, "column 'a' has rows of different lengths; make them equal"),
+            ([[1], [1, 2]], "X has rows of different lengths; make them equal"),
+            (np.ma.masked_array([[1.0]], [[True]]), r"X is a masked array; call \.filled"),
+            ({"a": np.ma.masked_array([1.0], [True])}, r"column 'a' is a masked array; call \.filled"),
             (pd.Series([1.0]), "to_frame"),
             (pl.LazyFrame({"a": [1]}), "collect"),
             (None, "Expected 2D array"),
@@ -550,6 +555,17 @@ class TestOddTables:
         with pytest.warns(DataWarning, match=r"'v' \(values of dtype string_view; cast it to string\)"):
             Table.fit(X)
 
+    def test_numbers_that_float64_has_no_place_for(self) -> None:
+        for huge in ([10**400, 3], [10**400, 0.5]):
+            with pytest.warns(DataWarning, match=r"'x' \(numbers too large for float64\)"):
+                Table.fit({"x": np.array(huge, dtype=object), "y": np.array([0.5, 1.5])})
+
+    def test_tables_of_narwhals_come_back_as_what_they_wrap(self, container: str) -> None:
+        X = make(container, {"x": case(container, "float64"), "c": case(container, "category")})
+        table = Table.fit(nw.from_native(X))
+        assert table == Table.fit(X)
+        assert_same_but_filled(X, impute(table, nw.from_native(X)))
+
     def test_nothing_to_model(self) -> None:
         with pytest.raises(TableError, match=r"no column can be modelled: 'x' \(no value to learn from\)"):
             Table.fit(pd.DataFrame({"x": [None, None]}))
@@ -659,6 +675,26 @@ class TestGeneration:
             with pytest.raises(TableError, match=re.escape(message)):
                 table.values(bad)
 
+    def test_values_of_numpy_and_moments_with_a_zone(self) -> None:
+        table = Table.fit(self.X)
+        for moment in (np.datetime64("2020-01-02", "ns"), dt.datetime(2020, 1, 2, tzinfo=dt.timezone.utc)):
+            assert table.values({"d": moment, 1: np.float32(0.5)}) == {"d": 18263.0, "1": 0.5}
+
+    def test_values_as_a_person_writes_them(self) -> None:
+        spans = np.array([3, 5, 9], dtype="m8[h]")
+        X = self.X.assign(t=[dt.time(1), dt.time(2), dt.time(5)], s=spans)
+        plans = {plan.name: plan for plan in Table.fit(X).plans}
+        for name, text, value, wrong in [
+            ("1", "2.5", 2.5, "is not a number such as 12.5"),
+            ("d", "2020-01-02T00:00:00.000000001", dt.datetime(2020, 1, 2), "is not a date such as 2024-05-17"),
+            ("t", "13:45", dt.time(13, 45), "is not a time such as 13:45"),
+            ("s", "7200", dt.timedelta(hours=2), "is not a number of seconds"),
+        ]:
+            assert plans[name].parse(text) == value
+            with pytest.raises(TableError, match=f"column .*: 'soon' {wrong}"):
+                plans[name].parse("soon")
+        assert plans["c"].parse("b") == "b"
+
 
 # --- inference and overrides -----------------------------------------------------------------------------------------
 
@@ -763,6 +799,13 @@ class TestMissingCodes:
             assert impute(table, each)["x"].iloc[1].day == 2
             assert Table.from_json(json.loads(json.dumps(table.to_json()))) == table
 
+    def test_codes_as_numpy_and_pandas_hold_them(self) -> None:
+        X = pd.DataFrame({"x": [1.5, 2.5, -1.0, -2.0], "d": pd.to_datetime(["2020-01-01", "2199-12-31"] * 2)})
+        codes = {"x": pd.Series([-1, -2]), "d": np.datetime64("2199-12-31", "ns")}
+        assert [plan.missing for plan in Table.fit(X, missing_values=codes).plans] == [0.5, 0.5]
+        with pytest.raises(TableError, match=r"column 'x': the missing code \[1\] is no single value"):
+            Table.fit(X, missing_values={"x": [[1]]})
+
     def test_empty_strings_are_values(self) -> None:
         X = pd.DataFrame({"x": ["", "a", None]})
         assert Table.fit(X).plans[0].levels == ("", "a")
@@ -824,7 +867,12 @@ class TestOverrides:
             ("size", "ordinal", "column 'size': the order of its levels is not known; pass Ordinal"),
             ("size", Ordinal(["S", "M"]), "column 'size': 'L' is not among its levels; add it"),
             ("size", Ordinal(["S", "M", "L", "L"]), "column 'size': a level is listed twice"),
-            ("on", Real(min=3), "column 'on': the bound 3 is no date"),
+            ("size", Ordinal([None, "S"]), "column 'size': nulls were given; it takes text values"),
+            ("size", Ordinal(levels=5), r"column 'size': levels=5 is no list; pass Ordinal\(levels="),  # type: ignore[arg-type]
+            ("age", Count(max=-5), "column 'age': min 0 is not below max -5; swap or widen them"),
+            ("age", Count(min=math.nan), "column 'age': nulls were given; it takes number values"),
+            ("age", np.zeros((2, 2)), r"column 'age': unknown kind array\(\[\[0., 0.\], \[0., 0.\]\]\); use one of"),
+            ("on", Real(min=3), "column 'on': the bound 3 is no date; give one"),
         ],
     )
     def test_are_refused_when_the_data_contradict(self, column: str, asked: Any, message: str) -> None:
@@ -835,6 +883,25 @@ class TestOverrides:
     def test_unknown_names_of_missing_values(self) -> None:
         with pytest.raises(TableError, match="missing_values names 'nope', which is no column"):
             Table.fit(self.X, missing_values={"nope": [1]})
+
+    def test_what_is_said_of_no_column(self) -> None:
+        with pytest.raises(TableError, match=r"missing_values=-1 does not say which column .*; pass a dict"):
+            Table.fit(self.X, missing_values=-1)  # type: ignore[arg-type]
+        with pytest.raises(TableError, match=r"schema=\['age'\] does not say which column .*; pass a dict"):
+            Table.fit(self.X, schema=["age"])  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("asked", "message"),
+        [
+            ({"kind": "count", "mim": 0}, "column 'age': 'mim' is no key of its kind; use kind, min, max"),
+            ({"min": 0}, "column 'age': {'min': 0} has no \"kind\"; add one of real, positive"),
+            ({"kind": "reel"}, "column 'age': unknown kind 'reel'; use one of real, positive"),
+            (["count"], "column 'age': unknown kind ['count']; use one of real, positive"),
+        ],
+    )
+    def test_schema_files_are_refused_by_name(self, asked: Any, message: str) -> None:
+        with pytest.raises(TableError, match=re.escape(message)):
+            spec_from_json("age", asked)
 
     def test_a_column_without_values_cannot_be_asked_for(self) -> None:
         X = pd.DataFrame({"x": [None, None], "l": [[1], [2]], "y": [1.5, 2.5]})
@@ -914,6 +981,8 @@ class TestNewRows:
                 {"x": [None], "k": [None], "c": [None], "d": [None]}, schema=dict.fromkeys("xkcd", pl.Float64)
             ),
             pa.table({"x": [None], "k": [None], "c": [None], "d": [None]}),
+            pa.table({name: pa.array([None], pa.list_(pa.int8())) for name in "xkcd"}),
+            pa.table({name: pa.array([None], pa.binary()) for name in "xkcd"}),
             {name: np.array([np.nan]) for name in "xkcd"},
             np.full((1, 4), np.nan),
         ):

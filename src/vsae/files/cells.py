@@ -98,7 +98,10 @@ class Decimal:
         joined = "\n".join(texts)
         if "e" in joined or "E" in joined:
             return cls(None, mark)
-        return cls(max(map(len, re.findall(r"\.([0-9]*)", joined)), default=0), mark)
+        decimals = 0
+        while more := re.search(rf"\.[0-9]{{{decimals + 1},}}", joined):
+            decimals = len(more[0]) - 1
+        return cls(decimals, mark)
 
     @classmethod
     def with_comma(cls, texts: Sequence[str], delimiter: str) -> Decimal | None:

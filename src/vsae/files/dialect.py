@@ -62,12 +62,13 @@ class Dialect:
         start, line = 0, 1
         while start < len(text):
             end = text.find(self.newline, start)
-            record = text[start:] if end < 0 else text[start:end]
-            if '"' in record:  # and so the newline may have been a cell's
+            end = len(text) if end < 0 else end
+            record = text[start:end]
+            if '"' not in record:
+                fields = record.split(self.delimiter)
+            else:  # the newline may be a cell's
                 fields, end = self._quoted_fields(where, text, start, line)
                 record = text[start:end]
-            else:
-                fields, end = record.split(self.delimiter), start + len(record)
             if record.endswith("\r"):
                 fields[-1] = fields[-1][:-1]
             yield line, record, fields
@@ -79,7 +80,7 @@ class Dialect:
         while found := match(text, start):
             fields.append(found[0])
             end = found.end()
-            if text[end : end + 1] != delimiter:
+            if end == len(text) or text[end] != delimiter:
                 return fields, end
             start = end + 1
         line += sum(field.count(self.newline) for field in fields)

@@ -1,0 +1,48 @@
+"""Tables ⇄ the columns and the mask that the core takes: what each column is, and how it comes back as it was.
+
+`Table.fit` looks at every column once and writes down a `ColumnPlan`: its kind, its levels or bounds, its dtype.
+`encode` follows the plans from a table to natural units and level codes; `decode` puts numbers and codes back into the
+holes of the table it was given. A cell that is no hole is never written to, so it comes back bit-identical.
+
+Three things can be the matter with a cell:
+
+    hole      null, NaN, or one of the column's missing codes: unobserved, and filled by `decode`
+    odd       a level or number the plan has no place for (unseen level, ±inf, out of bounds): unobserved, but kept
+    observed  everything else
+
+Cells travel as numpy arrays of the observed values only. Taking the nulls out *before* numpy sees a column is what
+keeps nullable integers above 2^53 exact, and a null in an Arrow dictionary from turning into a level.
+
+Each module builds on those before it:
+
+    errors, specs         what may go wrong; what a user may say of a column
+    cells, units          observed values as exact numpy arrays; their numbers, and back
+    typed_json, plan      one column: read, written, shown, saved
+    inference             from a column and what was asked of it to its plan
+    backends, frames      cells in and out of numpy; of pandas, polars and pyarrow
+    containers, table     a user's table as labelled columns; all of them together
+"""
+
+from vsae.table.cells import Storage
+from vsae.table.errors import DataWarning, TableError
+from vsae.table.plan import ColumnPlan
+from vsae.table.specs import Binary, Categorical, Count, Keep, Ordinal, Positive, Real, Spec, spec_from_json
+from vsae.table.table import Encoded, Table
+
+__all__ = [
+    "Binary",
+    "Categorical",
+    "ColumnPlan",
+    "Count",
+    "DataWarning",
+    "Encoded",
+    "Keep",
+    "Ordinal",
+    "Positive",
+    "Real",
+    "Spec",
+    "Storage",
+    "Table",
+    "TableError",
+    "spec_from_json",
+]

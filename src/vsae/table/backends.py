@@ -1,0 +1,128 @@
+"""What is asked of a library that holds columns, and numpy's answers; those of dataframe libraries are in `frames`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vsae.table.cells import Bools, Cells, Storage, Unmodelled, coded, object_nulls, recognise, usual_exponent
+
+Column = Any  # nw.Series or one-dimensional np.ndarray: whatever the backend at hand understands
+
+
+class Backend(ABC):
+    """Columns of one library: which cells are null, what the others hold, and new cells of exactly the same dtype."""
+
+    def cells(self, column: Column, codes: tuple[Any, ...]) -> Cells:
+        """What is neither null nor one of the missing codes."""
+        observed = ~self.nulls(column)
+        try:
+            raw = self.raw(column, observed)
+            if codes:
+                values = ~coded(raw, codes)
+                observed[observed], raw = values, raw[values]
+            values, storage = recognise(raw)
+        except Unmodelled as reason:
+            return Cells(np.zeros(int(observed.sum())), observed, why=str(reason))
+        return Cells(values, observed, storage, usual_exponent(raw) if storage is Storage.DECIMAL else 0)
+
+    def holes(self, column: Column, codes: tuple[Any, ...]) -> Bools:
+        """(n,), the rest."""
+        return ~self.cells(column, codes).observed if codes else self.nulls(column)
+
+    @abstractmethod
+    def nulls(self, column: Column) -> Bools:
+        """(n,), NaN included."""
+
+    @abstractmethod
+    def raw(self, column: Column, present: Bools) -> NDArray[Any]:
+        """The values that are not null, that is, where `present`."""
+
+    @abstractmethod
+    def categorical(self, column: Column) -> bool: ...
+
+    @abstractmethod
+    def order(self, column: Column) -> list[Any] | None:
+        """The categories of an ordered categorical dtype."""
+
+    @abstractmethod
+    def target(self, column: Column) -> np.dtype[Any]:
+        """The numpy dtype that values must have to be written to the column."""
+
+    @abstractmethod
+    def describe(self, column: Column) -> Any:
+        """The dtype, as JSON."""
+
+    @abstractmethod
+    def empty(self, described: Any) -> Column:
+        """A column of that dtype without rows."""
+
+    @abstractmethod
+    def new(self, values: NDArray[Any], like: Column | None) -> Column:
+        """A column of the dtype of `like`, or of the values' own."""
+
+    @abstractmethod
+    def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
+        """The column with `values` at the rows `where`; categories are added when they are wanting."""
+
+    @abstractmethod
+    def punch(self, column: Column, holes: Bools) -> Column:
+        """The column with nulls at `holes`."""
+
+    @abstractmethod
+    def table(self, columns: dict[Hashable, Column]) -> Any:
+        """A table of the columns."""
+
+
+@final
+class Numpy(Backend):
+    """One-dimensional arrays, of dicts and of 2-D arrays."""
+
+    def nulls(self, column: Column) -> Bools:
+        if column.dtype.kind in "OT":
+            return object_nulls(column.tolist())
+        return np.isnan(column) if column.dtype.kind in "fcMm" else np.zeros(len(column), dtype=np.bool_)
+
+    def raw(self, column: Column, present: Bools) -> NDArray[Any]:
+        return column[present]
+
+    def categorical(self, column: Column) -> bool:
+        return False
+
+    def order(self, column: Column) -> list[Any] | None:
+        return None
+
+    def target(self, column: Column) -> np.dtype[Any]:
+        return column.dtype
+
+    def describe(self, column: Column) -> Any:
+        return "T" if column.dtype.kind == "T" else column.dtype.str
+
+    def empty(self, described: Any) -> Column:
+        return np.empty(0, dtype=described)
+
+    def new(self, values: NDArray[Any], like: Column | None) -> Column:
+        return values if like is None else values.astype(_room(like.dtype, values))
+
+    def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
+        out = column.astype(_room(column.dtype, values))
+        out[where] = values
+        return out
+
+    def punch(self, column: Column, holes: Bools) -> Column:
+        kind = column.dtype.kind
+        out = column.astype(column.dtype if kind in "fMm" else np.float64 if kind in "iu" else object)
+        out[holes] = {"f": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT")}.get(out.dtype.kind)
+        return out
+
+    def table(self, columns: dict[Hashable, Column]) -> Any:
+        return columns
+
+
+def _room(dtype: np.dtype[Any], values: NDArray[Any]) -> np.dtype[Any]:
+    """The dtype, or for fixed-width text one as wide as the longest value."""
+    return np.result_type(dtype, values.astype(str)) if dtype.kind == "U" else dtype

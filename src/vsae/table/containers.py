@@ -1,0 +1,149 @@
+"""A user's table, in whatever container, as labelled columns; and a table like it again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from vsae.table.backends import Backend, Column, Numpy
+from vsae.table.cells import scalar
+from vsae.table.errors import TableError, library
+from vsae.table.frames import Arrow, Pandas, Polars
+
+BACKENDS: dict[str, Callable[[], Backend]] = {
+    "array": Numpy,
+    "dict": Numpy,
+    "pandas": Pandas,
+    "polars": Polars,
+    "pyarrow": Arrow,
+}
+
+
+@dataclass(frozen=True)
+class View:
+    """A user's table as labelled columns; `rebuild` makes a table like it, with some columns changed or added."""
+
+    container: str  # one of BACKENDS
+    columns: dict[Hashable, Column]
+    n: int
+    rebuild: Callable[[dict[Hashable, Column]], Any]
+    plain: bool = False  # a 2-D array of numbers
+
+    @cached_property
+    def backend(self) -> Backend:
+        return BACKENDS[self.container]()
+
+
+def view_of(X: Any) -> View:
+    """The table X, or a `TableError` that says what it should have been."""
+    X = nw.to_native(X, pass_through=True)
+    if isinstance(X, Mapping):
+        return _view_dict(X)
+    if nw.dependencies.is_pandas_dataframe(X):
+        return _view_pandas(X)
+    if nw.dependencies.is_pyarrow_table(X):
+        _refuse_twins(X.column_names)
+    table = nw.from_native(X, pass_through=True, allow_series=True)
+    if isinstance(table, nw.LazyFrame):
+        raise TableError("a lazy table has no cells yet; call .collect() first")
+    if isinstance(table, nw.Series):
+        raise TableError("a single column is no table; call .to_frame() first")
+    return _view_frame(table) if isinstance(table, nw.DataFrame) else _view_array(X)
+
+
+def _view_frame(frame: nw.DataFrame[Any]) -> View:
+    container = frame.implementation.value
+    if container not in BACKENDS:
+        raise TableError(f"tables of {container} are not read; convert to pandas, polars or pyarrow")
+
+    def rebuild(changed: dict[Hashable, Column]) -> Any:
+        return frame.with_columns(*(column.alias(str(label)) for label, column in changed.items())).to_native()
+
+    return View(container, {label: frame.get_column(label) for label in frame.columns}, len(frame), rebuild)
+
+
+def _view_pandas(X: Any) -> View:
+    """pandas takes any label for a column; narwhals sees their positions instead."""
+    labels = [scalar(label) for label in X.columns]
+    _refuse_twins(labels)
+    keys = {label: str(j) for j, label in enumerate(labels)}
+    frame = nw.from_native(X.set_axis([*keys.values()], axis=1), eager_only=True)
+
+    def rebuild(changed: dict[Hashable, Column]) -> Any:
+        added = [label for label in changed if label not in keys]
+        names = keys | {label: f"+{j}" for j, label in enumerate(added)}
+        out = frame.with_columns(*(column.alias(names[label]) for label, column in changed.items())).to_native()
+        return out.set_axis(X.columns.append(library("pandas").Index(added)) if added else X.columns, axis=1)
+
+    return View("pandas", {label: frame.get_column(key) for label, key in keys.items()}, len(X), rebuild)
+
+
+def _view_dict(X: Mapping[Any, Any]) -> View:
+    columns: dict[Hashable, Column] = {label: _array(f"column {label!r}", column) for label, column in X.items()}
+    for label, column in columns.items():
+        if column.ndim != 1:
+            raise TableError(f"column {label!r} has {column.ndim} dimensions; give a list or an array of one")
+    n = len(next(iter(columns.values()), ()))
+    for label, column in columns.items():
+        if len(column) != n:
+            raise TableError(f"column {label!r} has {len(column)} rows, the first has {n}; make them equal")
+
+    def rebuild(changed: dict[Hashable, Column]) -> Any:
+        return {label: column.copy() for label, column in columns.items()} | changed
+
+    return View("dict", columns, n, rebuild)
+
+
+def _view_array(X: Any) -> View:
+    array = _array("X", X)
+    if array.ndim != 2:
+        raise TableError(
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data with .reshape(-1, 1) if it is one"
+            " column, or .reshape(1, -1) if it is one row"
+        )
+
+    def rebuild(changed: dict[Any, Column]) -> Any:
+        out = array.astype(_common([array.dtype, *(column.dtype for column in changed.values())]))
+        for j, column in changed.items():
+            out[:, j] = column
+        return out
+
+    columns: dict[Hashable, Column] = dict(enumerate(array.T))
+    return View("array", columns, len(array), rebuild, plain=array.dtype.kind in "iuf")
+
+
+def stacked(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    """The columns side by side in one array."""
+    arrays = list(columns)
+    dtype = _common([array.dtype for array in arrays])
+    return np.stack([array.astype(dtype) for array in arrays], axis=1).astype(dtype)  # again: stack undoes it, too
+
+
+def _common(dtypes: list[np.dtype[Any]]) -> np.dtype[Any]:
+    """The one dtype, room for the widest number or text, or objects."""
+    if len(set(dtypes)) == 1:
+        return dtypes[0]  # result_type would undo a foreign byte order
+    kinds = {dtype.kind for dtype in dtypes}
+    return np.result_type(*dtypes) if kinds == {"U"} or kinds <= set("iuf") else np.dtype(object)
+
+
+def _array(what: str, values: Any) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise TableError(f"{what} is a masked array; call .filled(np.nan), or .astype(object).filled(None), first")
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise TableError(f"{what} has rows of different lengths; make them equal") from None
+
+
+def _refuse_twins(labels: list[Any]) -> None:
+    for label, times in Counter(labels).items():
+        if times > 1:
+            raise TableError(f"column {label!r} appears {times} times; rename or drop all but one")

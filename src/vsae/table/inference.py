@@ -1,0 +1,184 @@
+"""What a column is, after what the user asked for, or else after what its values look like: its `ColumnPlan`."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vsae.schema import NUMBERS, Kind
+from vsae.table.cells import CALENDAR, LABELS, UNITS, Cells, Storage, scalars
+from vsae.table.errors import TableError
+from vsae.table.plan import ColumnPlan
+from vsae.table.specs import Binary, Categorical, Count, Keep, Ordinal, Real, Spec
+from vsae.table.units import EXACT, coarsest_unit, to_numbers
+
+# ours: where a column stops being a category, and where whole numbers stop being worth counting one by one
+_MOST_LEVELS = 1000
+_MANY_LEVELS = 50  # above, a column whose values are mostly distinct is free text
+_FEW_CODES = 10  # whole numbers that leave some out, and no more of them than this, are codes
+_FEW_ROWS = 20  # with no more, all-distinct values are no sign of an identifier
+_LONG_TEXT = 100  # mean length of the distinct values
+_COUNTABLE = 1e5  # a wider range is a real number, rounded: in float32 the unit interval of a count would vanish
+_IDENTIFIER = re.compile(r"(?:^|[\W_])(?i:id|ids|uuid|guid|index)$|[a-z](?:Id|ID)$|^(?i:unnamed: 0|rowid)$")
+
+
+class Facts(NamedTuple):
+    """What can be said of a column before it is planned."""
+
+    cells: Cells
+    categorical: bool  # by its dtype
+    order: list[Any] | None  # of its dtype's categories
+    plain: bool  # of a 2-D array of numbers: a real number, whatever the values look like
+
+
+def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
+    """The plan with its kind, levels and bounds, after `asked` or else after what the values look like."""
+    spec, cells = asked or _infer(plan.name, facts), facts.cells
+    if isinstance(spec, Keep):
+        if facts.plain and spec.why:  # an array has no other way to be complete; scikit-learn's keep_empty_features
+            return replace(plan, why=f"{spec.why}, its holes become 0", constant=0.0)
+        return replace(plan, why=spec.why)
+    if cells.why or not len(cells.finite):
+        why = cells.why or "no value to learn from"
+        raise TableError(f"column {plan.label!r} has {why}; leave it out of schema, or pass 'keep'")
+    plan = replace(plan, kind=spec.kind, exponent=cells.exponent)
+    if cells.storage not in LABELS:
+        unit = coarsest_unit(cells)
+        x = to_numbers(cells.finite, unit)
+        whole = _all_whole(x) and not facts.plain
+        plan = replace(plan, unit=unit, low=float(x.min()), high=float(x.max()), whole=whole)
+    plan = _with_bounds(plan, spec) if spec.kind in NUMBERS else _with_levels(plan, facts, spec, inferred=not asked)
+    if asked:
+        _refuse_contradiction(plan, cells)
+    return plan
+
+
+# --- what the values look like
+
+
+def _infer(name: str, facts: Facts) -> Spec:
+    values = facts.cells.finite
+    if facts.cells.why:
+        return Keep(facts.cells.why)
+    if not len(values):
+        return Keep("no finite value" if len(facts.cells.values) else "no value to learn from")
+    if facts.order is not None:
+        return Ordinal() if len(facts.order) <= _MOST_LEVELS else Keep(f"{len(facts.order)} levels")
+    if facts.categorical or facts.cells.storage in LABELS:
+        return _infer_labels(values)
+    if values.dtype.kind == "b":
+        return Binary()
+    return Real() if facts.plain else _infer_number(name, facts.cells)
+
+
+def _infer_labels(values: NDArray[Any]) -> Spec:
+    distinct = set(scalars(values))
+    n, d = len(values), len(distinct)
+    length = sum(len(level) for level in distinct if isinstance(level, str)) / d
+    if d == n > _FEW_ROWS:
+        return Keep(f"an identifier: {n} values, all distinct")
+    if d > max(_MANY_LEVELS, n / 2) or (length > _LONG_TEXT and d > 2):
+        return Keep(f"free text: {d} distinct values in {n} cells, {length:.0f} characters each")
+    return Categorical() if d <= _MOST_LEVELS else Keep(f"{d} levels")
+
+
+def _infer_number(name: str, cells: Cells) -> Spec:
+    values, unit = cells.finite, coarsest_unit(cells)
+    x = to_numbers(values, unit)
+    if not unit:
+        if values.dtype.kind == "f" and not _all_whole(x):
+            return Real()
+        low, high = values.min(), values.max()
+        if low < high and ((values == low) | (values == high)).all():
+            return Binary()
+        seen = np.unique(values)
+        if len(seen) <= _FEW_CODES < len(values) and len(seen) <= high - low:  # 3, 6, 7: a 5 would mean nothing
+            return Ordinal()
+        complete = len(values) == len(cells.observed) > _FEW_ROWS
+        if complete and _IDENTIFIER.search(name) and len(seen) == len(values):
+            return Keep(f"an identifier: {len(values)} whole numbers, all distinct")
+    return Count() if x.max() - x.min() <= _COUNTABLE else Real()
+
+
+def _all_whole(x: NDArray[np.float64]) -> bool:
+    return bool((np.abs(x) < EXACT).all() and (x == np.rint(x)).all())
+
+
+# --- levels and bounds
+
+
+def _with_levels(plan: ColumnPlan, facts: Facts, spec: Spec, inferred: bool) -> ColumnPlan:
+    seen, kind = set(scalars(facts.cells.finite)), plan.kind
+    if spec.levels is not None:
+        levels = _given_levels(plan, spec.levels)
+    elif facts.order is not None:
+        levels = [level for level in facts.order if level in seen]
+    elif kind is Kind.ORDINAL and plan.storage is Storage.TEXT:
+        raise TableError(f"column {plan.label!r}: the order of its levels is not known; pass Ordinal(levels=[...])")
+    else:
+        levels = [False, True] if facts.cells.values.dtype.kind == "b" else sorted(seen)
+    if kind is Kind.ORDINAL and len(levels) == 1:
+        kind = Kind.CATEGORICAL
+    if inferred and kind is Kind.CATEGORICAL and len(levels) == 2:
+        kind = Kind.BINARY
+    for value in seen - set(levels):
+        raise TableError(
+            f"column {plan.label!r}: {value!r} is not among its levels; add it or list it in missing_values"
+        )
+    if len(set(levels)) != len(levels):
+        raise TableError(f"column {plan.label!r}: a level is listed twice; list each once")
+    if kind is Kind.BINARY and len(levels) != 2:
+        raise TableError(f"column {plan.label!r}: binary takes 2 levels, not {len(levels)}; use categorical")
+    return replace(plan, kind=kind, levels=tuple(levels))
+
+
+def _given_levels(plan: ColumnPlan, given: Any) -> list[Any]:
+    if not np.iterable(given):
+        raise TableError(f"column {plan.label!r}: levels={given!r} is no list; pass Ordinal(levels=[...])")
+    return scalars(plan.given(given)[0])
+
+
+def _with_bounds(plan: ColumnPlan, spec: Spec) -> ColumnPlan:
+    assert spec.kind is not None
+    if plan.low is None or plan.high is None:
+        raise TableError(
+            f"column {plan.label!r} holds {plan.storage_name}, {spec.kind.value} takes numbers; use categorical"
+        )
+    least: float | None = None
+    most: float | None = None
+    if plan.storage is Storage.TIME:
+        least, most = 0.0, UNITS[plan.unit] - 1.0
+    elif plan.storage not in CALENDAR and plan.kind is not Kind.POSITIVE and plan.low >= 0:
+        least = 0.0
+    least = least if spec.min is None else _bound(plan, spec.min)
+    most = most if spec.max is None else _bound(plan, spec.max)
+    if least is not None and most is not None and not least < most:
+        shown = f"min {plan.show(least)} is not below max {plan.show(most)}"
+        raise TableError(f"column {plan.label!r}: {shown}; swap or widen them")
+    whole = plan.whole or spec.kind is Kind.COUNT
+    return replace(plan, min=least, max=most, whole=whole, constant=plan.low if plan.low == plan.high else None)
+
+
+def _bound(plan: ColumnPlan, given: Any) -> float | None:
+    """A bound as the user gave it → natural units; an infinite one is none."""
+    if isinstance(given, float | np.floating) and math.isinf(given):
+        return None
+    values, storage = plan.given([given])
+    if not plan.takes(storage):
+        raise TableError(f"column {plan.label!r}: the bound {given!r} is no {plan.storage_name}; give one")
+    return float(to_numbers(values, plan.unit)[0])
+
+
+def _refuse_contradiction(plan: ColumnPlan, cells: Cells) -> None:
+    """What the user said of a column must hold for the values in it."""
+    assert plan.kind is not None
+    values = cells.finite
+    _, oddities = plan.read(cells._replace(values=values))
+    for odd in oddities:
+        value = scalars(values[odd.cells][:1])[0]
+        raise TableError(f"column {plan.label!r} as {plan.kind.value}: {value!r} {odd.why}; {odd.remedy}")

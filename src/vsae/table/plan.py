@@ -1,0 +1,261 @@
+"""`ColumnPlan`: what one column was taken for in fit, and how it is read, written, shown and saved from then on."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from decimal import Context, Decimal
+from functools import cached_property
+from itertools import repeat
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vsae.schema import Kind, Variable
+from vsae.table.cells import (
+    CALENDAR,
+    LABELS,
+    MIDNIGHT,
+    Bools,
+    Cells,
+    Storage,
+    Unmodelled,
+    is_null,
+    objects,
+    recognise,
+    scalar,
+    scalars,
+    utc,
+)
+from vsae.table.errors import TableError
+from vsae.table.typed_json import Unsaveable, dump, load
+from vsae.table.units import cast, to_numbers, to_times
+
+_ALIKE = [{Storage.NUMBER, Storage.DECIMAL}, CALENDAR]  # read alike
+#: The numpy dtype of times whose objects are Python's own; in nanoseconds they would be integers.
+_PYTHON = {
+    Storage.DATE: "M8[D]",
+    Storage.DATETIME: "M8[us]",
+    Storage.DURATION: "m8[us]",
+    Storage.TIME: "m8[us]",
+}
+#: Kinds of numpy dtype that take such values.
+_HOLDERS = {
+    Storage.NUMBER: "biufO",
+    Storage.DECIMAL: "biufO",
+    Storage.TEXT: "OUT",
+    Storage.DATE: "MO",
+    Storage.DATETIME: "MO",
+    Storage.DURATION: "mO",
+    Storage.TIME: "O",
+    Storage.INTERVAL: "O",
+}
+_TYPED = ("label", "levels", "missing_codes", "constant", "min", "max", "low", "high")  # JSON needs to be told
+
+
+class Oddity(NamedTuple):
+    """Observed cells that the plan has no place for."""
+
+    cells: Bools  # (observed,)
+    why: str
+    remedy: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class ColumnPlan:
+    """What one column was taken for in fit, and all that is needed to read and to write it again."""
+
+    name: str  # in the schema
+    label: Hashable  # in the user's table
+    kind: Kind | None  # None: passed through
+    why: str = ""  # it was passed through; empty when the user asked for it
+    storage: Storage | None = None
+    dtype: Any = None  # as the backend describes it, JSON
+    levels: tuple[Any, ...] = ()  # of discrete kinds; a level's code is its index
+    min: float | None = None  # bounds
+    max: float | None = None
+    low: float | None = None  # seen in fit
+    high: float | None = None
+    unit: str = ""  # of time, that the numbers count
+    whole: bool = False  # numbers come back whole
+    exponent: int = 0  # of decimals
+    constant: float | None = None  # the only number seen, or the one to put where none was
+    missing_codes: tuple[Any, ...] = ()
+    missing: float = 0.0  # share, in fit
+
+    @property
+    def variable(self) -> Variable:
+        assert self.kind is not None, f"column {self.label!r} is not modelled"
+        return Variable(self.name, self.kind, len(self.levels) or 1, self.min, self.max)
+
+    @property
+    def storage_name(self) -> str:
+        return _name(self.storage)
+
+    # --- reading
+
+    def takes(self, storage: Storage | None) -> bool:
+        """Whether values of that storage can be read."""
+        return storage is self.storage or any({storage, self.storage} <= alike for alike in _ALIKE)
+
+    def read(self, cells: Cells) -> tuple[NDArray[Any], list[Oddity]]:
+        """Observed values → level codes, or numbers in natural units; and those of them that are odd, if any."""
+        values = cells.values
+        if len(values) and not self.takes(cells.storage):
+            found = cells.why or f"{_name(cells.storage)} values"
+            raise TableError(f"column {self.label!r} holds {found}, but {self.storage_name} values in fit; convert it")
+        if self.levels:
+            codes = map(self._codes.get, scalars(values), repeat(-1))
+            x: NDArray[Any] = np.fromiter(codes, dtype=np.int64, count=len(values))
+            oddities = [Oddity(x < 0, "was not seen in fit")]
+        else:
+            x = to_numbers(values, self.unit) if len(values) else np.zeros(0)  # no values have no storage, either
+            oddities = self._odd_numbers(x)
+        return x, [odd for odd in oddities if odd.cells.any()]
+
+    def given(self, values: Iterable[Any]) -> tuple[NDArray[Any], Storage]:
+        """Levels, bounds or values of this column that a user wrote in Python, recognised."""
+        values = [utc(scalar(value)) for value in values]
+        try:
+            if any(map(is_null, values)):
+                raise Unmodelled("nulls")
+            return recognise(objects(values))
+        except Unmodelled as reason:
+            raise TableError(
+                f"column {self.label!r}: {reason} were given; it takes {self.storage_name} values"
+            ) from None
+
+    def parse(self, text: str) -> Any:
+        """A value of this column from how a person writes it."""
+        for level in self.levels:
+            if str(level) == text:
+                return level
+        if self.levels:
+            return text  # `Table.values` says that there is no such level
+        convert, example = _WRITTEN.get(self.storage, (float, "a number such as 12.5"))
+        try:
+            return convert(text)
+        except (ValueError, OverflowError):
+            raise TableError(f"column {self.label!r}: {text!r} is not {example}") from None
+
+    @cached_property
+    def _codes(self) -> dict[Any, int]:
+        return {level: code for code, level in enumerate(self.levels)}
+
+    def _odd_numbers(self, x: NDArray[np.float64]) -> list[Oddity]:
+        finite, (low, high) = np.isfinite(x), self._bounds
+        outside = f"lies outside {self.show(self.min) or '-∞'} … {self.show(self.max) or '∞'}"
+        odd = [
+            Oddity(~finite, "is not finite", "replace it or list it in missing_values"),
+            Oddity(finite & ((x < low) | (x > high)), outside, "widen the bounds or list it in missing_values"),
+        ]
+        if self.kind is Kind.COUNT:
+            odd.append(Oddity(finite & (x != np.rint(x)), "is not a whole number", "use kind real"))
+        if self.kind is Kind.POSITIVE:
+            odd.append(Oddity(finite & (x <= 0), "is not above zero", "use Real()"))
+        return odd
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        return -math.inf if self.min is None else self.min, math.inf if self.max is None else self.max
+
+    # --- writing
+
+    def fits(self, target: np.dtype[Any]) -> bool:
+        """Whether a column of numpy dtype `target` can hold what `write` gives."""
+        return self.storage is not None and target.kind in _HOLDERS[self.storage]
+
+    def write(self, x: NDArray[Any], target: np.dtype[Any] | None) -> NDArray[Any]:
+        """Level codes, or numbers in natural units → values for a column of numpy dtype `target` (None: any)."""
+        values = self._levels_at(x) if self.levels else self._values_at(np.asarray(x, dtype=np.float64), target)
+        if target is not None and target.kind not in "OUT":
+            return cast(values, target)
+        if self.storage is Storage.DECIMAL:
+            return self._decimals(values)
+        if self.storage is Storage.TIME:
+            return objects((MIDNIGHT + span).time() for span in scalars(values))
+        if self.storage in _PYTHON:
+            values = values.astype(_PYTHON[self.storage])
+        return values if target is None else values.astype(object)
+
+    def _levels_at(self, codes: NDArray[Any]) -> NDArray[Any]:
+        if self.storage in LABELS:
+            levels: NDArray[Any] = objects(self.levels)
+        else:
+            levels = np.array(self.levels, dtype=f"{self._time_kind}8[us]" if self.unit else None)
+        return levels[np.asarray(codes).astype(np.int64)]
+
+    def _values_at(self, x: NDArray[np.float64], target: np.dtype[Any] | None) -> NDArray[Any]:
+        if self.constant is not None:
+            x = np.full(len(x), self.constant)
+        if self.whole or (target is not None and target.kind in "iu"):
+            low, high = self._bounds  # rounding must not leave them
+            x = np.clip(np.rint(x), 1.0 if self.kind is Kind.POSITIVE else np.ceil(low), np.floor(high))
+        return to_times(x, self.unit, self._time_kind, target) if self.unit else x
+
+    @property
+    def _time_kind(self) -> str:
+        return "M" if self.storage in CALENDAR else "m"
+
+    def _decimals(self, x: NDArray[Any]) -> NDArray[np.object_]:
+        """Decimals with the column's exponent, and no more digits before the point than were seen in fit."""
+        quantum, context = Decimal((0, (1,), self.exponent)), Context(prec=400)  # float64 has up to 309 digits
+        largest = max(abs(self.low or 0.0), abs(self.high or 0.0), 1.0)
+        digits = max(math.floor(math.log10(largest)) + 1, self.exponent + 1)
+        most = context.subtract(Decimal((0, (1,), digits)), quantum)
+        exact = (Decimal(repr(value)).quantize(quantum, context=context) for value in x.astype(np.float64).tolist())
+        return objects(min(max(value, most.copy_negate()), most) for value in exact)
+
+    # --- showing and saving
+
+    def describe(self) -> str:
+        """The levels, or the range seen and the bounds, or the reason for leaving the column alone."""
+        if self.kind is None:
+            return self.why or "as asked"
+        if self.levels:
+            shown = ", ".join(map(str, self.levels[:6])) + (", …" if len(self.levels) > 6 else "")
+            return f"{len(self.levels)} level{'s' * (len(self.levels) > 1)}: {shown}"
+        bounds = [f"{sign} {self.show(x)}" for sign, x in (("≥", self.min), ("≤", self.max)) if x is not None]
+        return ", ".join([f"{self.show(self.low)} … {self.show(self.high)}", *bounds])
+
+    def show(self, x: float | None) -> str:
+        """A number of this column as a person writes it: with times, a date or a duration."""
+        if x is None:
+            return ""
+        return str(to_times(np.array([x]), self.unit, self._time_kind, None)[0]) if self.unit else f"{x:g}"
+
+    def to_json(self) -> dict[str, Any]:
+        data = {each.name: getattr(self, each.name) for each in fields(self)}
+        try:
+            data |= {key: dump(data[key]) for key in _TYPED}
+        except Unsaveable as reason:
+            raise TableError(f"column {self.label!r}: {reason}") from None
+        return data | {"kind": self.kind and self.kind.value, "storage": self.storage and self.storage.value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ColumnPlan:
+        typed: dict[str, Any] = {key: load(data[key]) for key in _TYPED}
+        typed["kind"] = data["kind"] and Kind(data["kind"])
+        typed["storage"] = data["storage"] and Storage(data["storage"])
+        return cls(**{**data, **typed})
+
+
+def _name(storage: Storage | None) -> str:
+    return storage.value if storage else "no"
+
+
+def _moment(text: str) -> Any:
+    return np.datetime64(text).astype("M8[us]").item()  # in nanoseconds it would be an integer
+
+
+#: Storage → what a person's text means, and an example of it; of the rest, numbers.
+_WRITTEN: dict[Storage | None, tuple[Callable[[str], Any], str]] = {
+    Storage.DATE: (_moment, "a date such as 2024-05-17"),
+    Storage.DATETIME: (_moment, "a date such as 2024-05-17 or 2024-05-17T13:45"),
+    Storage.TIME: (dt.time.fromisoformat, "a time such as 13:45"),
+    Storage.DURATION: (lambda text: dt.timedelta(seconds=float(text)), "a number of seconds"),
+}

@@ -1,0 +1,285 @@
+"""`Table`: the plans of all columns, from a user's table to what the core takes and back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vsae.schema import Attribute, Schema
+from vsae.table.backends import Backend, Column
+from vsae.table.cells import Bools, Cells, coded, is_null, objects, scalar, scalars
+from vsae.table.containers import BACKENDS, View, stacked, view_of
+from vsae.table.errors import DataWarning, TableError
+from vsae.table.inference import Facts, planned
+from vsae.table.plan import ColumnPlan, Oddity
+from vsae.table.specs import Spec, as_spec
+from vsae.table.typed_json import Unsaveable
+
+
+class Encoded(NamedTuple):
+    """A table as the core takes it."""
+
+    columns: dict[str, NDArray[Any]]  # variable → (n,) numbers in natural units, or level codes
+    mask: Bools  # (n, M), True = observed
+    holes: Bools  # (n, M), True = `decode` fills it; an odd cell is neither observed nor a hole
+    n_rows: int
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Table:
+    """What the columns of a table are; made by `fit`, never changed afterwards.
+
+    >>> table = Table.fit({"age": np.array([31.0, np.nan, 52.0, 47.0]), "sex": np.array(["F", "M", None, "F"])})
+    >>> table
+    age  count   31 … 52, ≥ 0    25% missing
+    sex  binary  2 levels: F, M  25% missing
+    >>> encoded = table.encode({"age": np.array([40.0]), "sex": np.array([None])})
+    >>> encoded.mask
+    array([[ True, False]])
+    >>> table.decode({"age": np.array([40.0]), "sex": np.array([None])}, {"age": np.zeros(1), "sex": np.array([1])})
+    {'age': array([40.]), 'sex': array(['M'], dtype=object)}
+    """
+
+    plans: tuple[ColumnPlan, ...]
+    container: str  # of the table in fit: pandas, polars, pyarrow, array or dict
+
+    @classmethod
+    def fit(
+        cls,
+        X: Any,
+        *,
+        schema: Mapping[Any, Any] | None = None,
+        missing_values: Mapping[Any, Any] | None = None,
+    ) -> Table:
+        """Look at every column once. One warning names those that can't be modelled, and why."""
+        view = view_of(X)
+        if not view.n or not view.columns:
+            raise TableError(f"the table has {view.n} rows and {len(view.columns)} columns; fit needs one of each")
+        names = _names(view)
+        specs = {label: as_spec(label, asked) for label, asked in _by_label("schema", schema, names).items()}
+        given = _by_label("missing_values", missing_values, names)
+        codes = {label: _as_codes(label, each) for label, each in given.items()}
+        plans = tuple(
+            _plan_column(view, label, name, specs.get(label), codes.get(label, ())) for label, name in names.items()
+        )
+        kept = [f"{plan.label!r} ({plan.why})" for plan in plans if plan.kind is None and plan.why]
+        if all(plan.kind is None for plan in plans):
+            raise TableError(f"no column can be modelled: {', '.join(kept) or 'all are kept'}; give a kind in schema")
+        if kept:
+            _warn(f"not modelled, and given back as they are: {', '.join(kept)}; a kind in schema overrides this")
+        return cls(plans, view.container)
+
+    @cached_property
+    def modelled(self) -> tuple[ColumnPlan, ...]:
+        return tuple(plan for plan in self.plans if plan.kind is not None)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """One attribute a modelled column, in the table's order."""
+        return Schema(Attribute(plan.name, (plan.variable,)) for plan in self.modelled)
+
+    def encode(self, X: Any, *, unknown: Literal["keep", "error"] = "keep") -> Encoded:
+        """Natural units and level codes. Odd cells are unobserved and named in one warning, or refused."""
+        if unknown not in ("keep", "error"):
+            raise TableError(f"unknown={unknown!r} is neither 'keep' nor 'error'")
+        view = view_of(X)
+        columns: dict[str, NDArray[Any]] = {}
+        mask = np.zeros((view.n, len(self.modelled)), dtype=np.bool_)
+        holes = np.ones_like(mask)
+        complaints: list[str] = []
+        located = [(plan, label) for plan, label in self._located(view) if plan.kind is not None]
+        for j, (plan, label) in enumerate(located):
+            columns[plan.name] = np.zeros(view.n, dtype=np.int64 if plan.levels else np.float64)
+            if label not in view.columns:
+                continue
+            cells = view.backend.cells(view.columns[label], plan.missing_codes)
+            x, oddities = plan.read(cells)
+            usual = np.ones(len(x), dtype=np.bool_)
+            for odd in oddities:
+                usual &= ~odd.cells
+                complaints.append(_complaint(plan, cells, odd))
+            mask[cells.observed, j] = usual
+            holes[:, j] = ~cells.observed
+            columns[plan.name][mask[:, j]] = x[usual]
+        if complaints and unknown == "error":
+            raise TableError(f"{complaints[0]}; pass unknown='keep' to leave such cells as they are")
+        if complaints:
+            _warn(f"left as they are, and unobserved to the model: {'; '.join(complaints)}")
+        return Encoded(columns, mask, holes, view.n)
+
+    def decode(self, X: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
+        """A table like X, whose holes are filled from `columns`; columns that X lacks are added at its end."""
+        view = view_of(X)
+        changed: dict[Hashable, Column] = {}
+        for plan, label in self._located(view):
+            if plan.kind is None and plan.constant is None:
+                continue
+            x = columns[plan.name] if plan.kind else np.zeros(view.n)
+            if label not in view.columns:
+                changed[label] = self._new_column(view, plan, x)
+                continue
+            column = view.columns[label]
+            where = np.flatnonzero(view.backend.holes(column, plan.missing_codes))
+            target = view.backend.target(column)
+            if len(where) == view.n > 0 and not plan.fits(target):  # nothing but nulls, and so of some other dtype
+                changed[label] = self._new_column(view, plan, x)
+            elif len(where):
+                changed[label] = view.backend.fill(column, where, plan.write(x[where], target))
+        return view.rebuild(changed)
+
+    def values(self, given: Mapping[Any, Any]) -> dict[str, float]:
+        """Values of single columns, by label or name → variable: number in natural units, or level code."""
+        plans = {plan.name: plan for plan in self.modelled} | {plan.label: plan for plan in self.modelled}
+        found: dict[str, float] = {}
+        for label, value in given.items():
+            if label not in plans:
+                raise TableError(f"column {label!r} is not modelled; the columns that are: {_some(self.schema.names)}")
+            plan = plans[label]
+            if is_null(value) or coded(objects([scalar(value)]), plan.missing_codes).any():
+                raise TableError(f"column {label!r}: {value!r} stands for a hole, not for a value; give another")
+            values, storage = plan.given([value])
+            x, oddities = plan.read(Cells(values, np.ones(1, dtype=np.bool_), storage))
+            for odd in oddities:
+                raise TableError(f"column {label!r}: {value!r} {odd.why}; it has {plan.describe()}")
+            found[plan.name] = x[0].item()
+        return found
+
+    def frame(
+        self,
+        columns: Mapping[str, NDArray[Any]],
+        mask: Bools | None = None,
+        *,
+        n: int,
+        container: str | None = None,
+    ) -> Any:
+        """A new table of `n` rows like the fitted one, with holes where `mask` (n, M) is False.
+
+        Columns that are not modelled are left out; in an array they are NaN (None) instead, to keep its width. In
+        another `container` than the fitted one, columns go by their names in the schema and have default dtypes.
+        """
+        container = container or self.container
+        if container not in BACKENDS:
+            raise TableError(f"container={container!r} is none of {', '.join(BACKENDS)}")
+        backend, same = BACKENDS[container](), container == self.container
+        made: dict[Hashable, Column] = {}
+        for j, plan in enumerate(self.modelled):
+            column = _column(backend, plan, columns[plan.name], backend.empty(plan.dtype) if same else None)
+            if mask is not None and not mask[:, j].all():
+                column = backend.punch(column, ~mask[:, j])
+            made[plan.label if same else plan.name] = column
+        if container != "array":
+            return backend.table(made)
+        if same:
+            made = {plan.label: made[plan.label] if plan.kind else self._blank(plan, n) for plan in self.plans}
+        return stacked(made.values())
+
+    def describe(self) -> str:
+        """One line a column: name, kind, levels or range, share missing in fit."""
+        rows = [
+            (str(plan.label), plan.kind.value if plan.kind else "kept", plan.describe(), f"{plan.missing:.0%} missing")
+            for plan in self.plans
+        ]
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+    __repr__ = describe
+
+    def to_json(self) -> dict[str, Any]:
+        return {"container": self.container, "plans": [plan.to_json() for plan in self.plans]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Table:
+        return cls(tuple(map(ColumnPlan.from_json, data["plans"])), data["container"])
+
+    def _located(self, view: View) -> list[tuple[ColumnPlan, Hashable]]:
+        """Each plan and the label of its column, which `view` may lack; arrays go by position."""
+        if "array" not in (self.container, view.container):
+            return [(plan, plan.label) for plan in self.plans]
+        found, expected = len(view.columns), len(self.plans)
+        if found != expected:  # in the words that scikit-learn checks for
+            raise TableError(f"X has {found} features, but VSAEImputer is expecting {expected} features as input")
+        return list(zip(self.plans, view.columns, strict=True))
+
+    def _new_column(self, view: View, plan: ColumnPlan, x: NDArray[Any]) -> Column:
+        """Of the dtype of fit where the library is the same."""
+        like = view.backend.empty(plan.dtype) if self.container == view.container else None
+        return _column(view.backend, plan, x, like)
+
+    def _blank(self, plan: ColumnPlan, n: int) -> NDArray[Any]:
+        """What an array has in a column that is not modelled."""
+        dtype = np.dtype(self.modelled[0].dtype)  # an array has but one
+        dtype = dtype if dtype.kind in "fO" else np.dtype(np.float64)
+        null = None if dtype.kind == "O" else np.nan
+        return np.full(n, null if plan.constant is None else plan.constant, dtype)
+
+
+def _plan_column(view: View, label: Hashable, name: str, asked: Spec | None, codes: tuple[Any, ...]) -> ColumnPlan:
+    backend, column = view.backend, view.columns[label]
+    cells = backend.cells(column, codes)
+    facts = Facts(cells, backend.categorical(column), backend.order(column), view.plain)
+    missing = 1 - float(cells.observed.mean())
+    blank = ColumnPlan(name, label, None, storage=cells.storage, missing_codes=codes, missing=missing)
+    plan = planned(blank, facts, asked)
+    try:
+        return replace(plan, dtype=backend.describe(column)) if plan.kind else plan
+    except Unsaveable as reason:
+        raise TableError(f"column {label!r}: {reason}") from None
+
+
+def _column(backend: Backend, plan: ColumnPlan, x: NDArray[Any], like: Column | None) -> Column:
+    return backend.new(plan.write(x, None if like is None else backend.target(like)), like)
+
+
+def _names(view: View) -> dict[Hashable, str]:
+    """Label → name in the schema: the label as text, or x0, x1, … in arrays."""
+    labels: dict[str, Hashable] = {}
+    for label in view.columns:
+        name = f"x{label}" if view.container == "array" else str(label)
+        while name in labels:
+            name += "'"  # columns 1 and '1'
+        labels[name] = label
+    return {label: name for name, label in labels.items()}
+
+
+def _by_label(what: str, given: Mapping[Any, Any] | None, names: dict[Hashable, str]) -> dict[Hashable, Any]:
+    """What a user said of columns by label or by name."""
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        raise TableError(f"{what}={given!r} does not say which column it is for; pass a dict {{column: …}}")
+    labels = {name: label for label, name in names.items()} | {label: label for label in names}
+    for key in given:
+        if key not in labels:
+            raise TableError(f"{what} names {key!r}, which is no column; the columns are {_some(names)}")
+    return {labels[key]: value for key, value in given.items()}
+
+
+def _as_codes(label: Hashable, given: Any) -> tuple[Any, ...]:
+    """The missing codes of a column, from one or several; a null is a hole anyway."""
+    several = np.iterable(given) and not isinstance(given, str | bytes)
+    codes = tuple(scalar(code) for code in (given if several else [given]) if not is_null(code))
+    for code in codes:
+        if not isinstance(code, Hashable):
+            raise TableError(f"column {label!r}: the missing code {code!r} is no single value; list one by one")
+    return codes
+
+
+def _complaint(plan: ColumnPlan, cells: Cells, odd: Oddity) -> str:
+    first, *others = dict.fromkeys(scalars(cells.values[odd.cells]))
+    more = f" (and {len(others)} more values)" if others else ""
+    return f"column {plan.label!r}: {first!r}{more} {odd.why}"
+
+
+def _some(names: Iterable[Any]) -> str:
+    names = list(names)
+    return ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, DataWarning, stacklevel=3)

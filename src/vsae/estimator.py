@@ -206,7 +206,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """One file of safetensors and JSON; nothing in it is run on loading."""
         check_is_fitted(self)
         tensors, model = self.fitted_.to_parts()
-        content = {"model": model, "table": self.schema_.to_json(), "unknown": self.unknown, "seed": self._seed}
+        content: dict[str, Any] = {
+            "model": model,
+            "table": self.schema_.to_json(),
+            "unknown": self.unknown,
+            "seed": self._seed,
+        }
         content["fitted_on"] = self.fitted_on_
         content["features"] = [str(name) for name in getattr(self, "feature_names_in_", [])]
         checkpoint.write(path, "imputer", tensors, content)

@@ -27,7 +27,7 @@ from torch.nn import functional as F
 
 from vsae.schema import Block, Family
 
-Variance = Literal["cell", "column", "fixed"]
+Variance = Literal["cell", "column", "mixed", "fixed"]  # mixed: cell and column in turn, over the members
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _FIXED_LOG_SCALE = 0.5 * math.log(0.5)  # variance ½: the negative log-likelihood is the squared error
@@ -353,11 +353,14 @@ class _ScaledHead(Head):
     """Shared by all Gaussian heads: log σ is fixed, one number a column, or that plus one a cell."""
 
     column_log_scale: Tensor
+    per_cell: Tensor
 
     def __init__(self, members: int, columns: int, variance: Variance) -> None:
         super().__init__()
         self.columns = columns
-        self.n_parameters = columns * (2 if variance == "cell" else 1)
+        per_cell = [variance == "cell" or (variance == "mixed" and e % 2 == 0) for e in range(members)]
+        self.n_parameters = columns * (2 if any(per_cell) else 1)
+        self.register_buffer("per_cell", torch.tensor(per_cell).float().view(-1, 1, 1), persistent=False)
         start = torch.full((members, 1, columns), _FIXED_LOG_SCALE if variance == "fixed" else 0.0)
         if variance == "fixed":
             self.register_buffer("column_log_scale", start, persistent=False)
@@ -366,7 +369,7 @@ class _ScaledHead(Head):
 
     def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor]:
         loc, cell = raw[..., : self.columns], raw[..., self.columns :]
-        log_scale = self.column_log_scale + cell if cell.shape[-1] else self.column_log_scale
+        log_scale = self.column_log_scale + self.per_cell * cell if cell.shape[-1] else self.column_log_scale
         return loc, log_scale.clamp(*_SCALE_RANGE)
 
 

@@ -205,7 +205,7 @@ class _Run:
             _set_weights(self.model, self.best)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        tensors = {f"model.{name}": value for name, value in self.model.named_parameters()}
+        tensors: dict[str, Tensor] = {f"model.{name}": value for name, value in self.model.named_parameters()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
         for i, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{i}.{name}": value for name, value in state.items()}

@@ -20,7 +20,8 @@ from vsae.table.units import EXACT, coarsest_unit, to_numbers
 # ours: where a column stops being a category, and where whole numbers stop being worth counting one by one
 _MOST_LEVELS = 1000
 _MANY_LEVELS = 50  # above, a column whose values are mostly distinct is free text
-_FEW_CODES = 10  # whole numbers that leave some out, and no more of them than this, are codes
+_FEW_CODES = 10  # no more different whole numbers than this, none of them rare, are codes or grades …
+_RARE = 0.01  # … while the rare values in a column's tail are those of a count
 _FEW_ROWS = 20  # with no more, all-distinct values are no sign of an identifier
 _LONG_TEXT = 100  # mean length of the distinct values
 _COUNTABLE = 1e5  # a wider range is a real number, rounded: in float32 the unit interval of a count would vanish
@@ -96,9 +97,9 @@ def _infer_number(name: str, cells: Cells) -> Spec:
         low, high = values.min(), values.max()
         if low < high and ((values == low) | (values == high)).all():
             return Binary()
-        seen = np.unique(values)
-        if len(seen) <= _FEW_CODES < len(values) and len(seen) <= high - low:  # 3, 6, 7: a 5 would mean nothing
-            return Ordinal()
+        seen, cells_of = np.unique(values, return_counts=True)
+        if 1 < len(seen) <= _FEW_CODES < len(values) and cells_of.min() >= _RARE * len(values):
+            return Ordinal()  # 3, 6, 7: a 5 would mean nothing
         complete = len(values) == len(cells.observed) > _FEW_ROWS
         if complete and _IDENTIFIER.search(name) and len(seen) == len(values):
             return Keep(f"an identifier: {len(values)} whole numbers, all distinct")

@@ -15,6 +15,7 @@ torch.set_num_threads(1)
 
 PLAIN = {
     "latent_dim": 3,
+    "members": 1,
     "features": "plain",
     "attributive": NetShape(8, 2),
     "collective": NetShape(16, 2),

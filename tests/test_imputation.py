@@ -141,6 +141,7 @@ def test_point_of_a_level_is_its_likeliest(fitted):
 def test_no_mask_model_no_masks():
     columns, mask = rows_of(SCHEMA, 60)
     model = fit(SCHEMA, columns, mask, QUICK.replace(mask_modelling=False))
+    assert (model.generate(10, given={"sex": 1})[0]["sex"] == 1).all()
     assert model.generate(10)[1].all()
     for ask in (lambda: model.generate_masks(3), lambda: model.missing_probability(columns, mask)):
         with pytest.raises(ValueError, match="mask_modelling"):
@@ -436,3 +437,11 @@ def test_quantiles_bracket_the_draws(fitted):
         (d["height"] >= low["height"]) & (d["height"] <= high["height"]) for d in model.draw(columns, mask, 50, seed=9)
     ]
     assert np.mean([x[hole] for x in inside]) == pytest.approx(0.9, abs=0.05)
+
+
+def test_an_integer_column_of_reals_is_rounded_not_cut():
+    rng = np.random.default_rng(0)
+    columns, mask = {"a": rng.integers(90, 110, 200)}, rng.random((200, 1)) < 0.5
+    model = fit(Schema([real("a")]), columns, mask, QUICK)
+    exact = model.impute({"a": columns["a"].astype(float)}, mask)["a"]
+    np.testing.assert_array_equal(model.impute(columns, mask)["a"], np.rint(exact).astype(int))

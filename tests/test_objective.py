@@ -40,6 +40,7 @@ class LinearGaussian:
         self.m, self.d = m, m * latent
         width = self.d + m
         config = VSAEConfig(
+            members=1,
             latent_dim=latent,
             attributive=NetShape(8, 1),
             collective=NetShape(8, 1),
@@ -126,6 +127,7 @@ def test_gap_vanishes_for_a_diagonal_decoder_with_the_right_proposals(bits):
 def hand_made(e_step_latents: str = "prior") -> VSAE:
     """x̂_1 = z_1, x̂_2 = z_2 + 10 z_1; attributive z = 3 exactly, collective z = 100 exactly."""
     config = VSAEConfig(
+        members=1,
         latent_dim=1,
         attributive=NetShape(4, 1),
         collective=NetShape(4, 1),

@@ -117,7 +117,7 @@ def test_a_member_trains_as_it_would_alone():
     schema = every_kind()
     columns, mask = rows_of(schema, 30)
     batch = Encoding.fit(schema, columns, mask).encode(columns, mask).for_members()
-    config = VSAEConfig(**PLAIN, members=3)
+    config = VSAEConfig(**PLAIN).replace(members=3, variance="cell")
     ensemble, single = VSAE(schema, config), VSAE(schema, config.replace(members=1))
     noise = torch.randn(3, 30, len(schema), 3)
 

@@ -194,6 +194,24 @@ def paper(
     module.run(out, tables or module.TABLES, rates or module.RATES, device=device, report=typer.echo)
 
 
+@bench.command()
+def ablation(
+    out: Annotated[Path, typer.Option(help="Folder for the JSON rows; those that are there are not run again.")] = Path(
+        "results/ablation"
+    ),
+    tables: Annotated[list[str] | None, typer.Option(help="Tables; repeatable.")] = None,
+    variants: Annotated[list[str] | None, typer.Option(help="Changes from the base; repeatable.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; found out if not given.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
+) -> None:
+    """The default recipe with one ingredient changed at a time."""
+    from vsae.benchmark import ablation as module
+
+    module.run(
+        out, tables or module.TABLES, variants or list(module.VARIANTS), (0,), "mcar", 0.5, device, jobs, typer.echo
+    )
+
+
 @bench.command("tables")
 def bench_tables(
     results: Annotated[Path, typer.Option(help="The folder of committed rows.")] = Path("results"),

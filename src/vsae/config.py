@@ -36,11 +36,11 @@ class VSAEConfig:
     collective: NetShape = NetShape(width=256, depth=2, residual=True, dropout=0.1)
     mask_net: NetShape = NetShape(width=128, depth=1)
     data_net: NetShape = NetShape(width=256, depth=1, residual=True)
-    members: int = 1  # E: an ensemble trains as one batched computation
+    members: int = 2  # E: an ensemble trains as one batched computation
     proposal: Proposal = "selective"  # ablation: one of the two proposals for every attribute
     holes: Holes = "zero"  # what the networks read where nothing was observed
     features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
-    variance: Variance = "cell"  # DIFF(paper): σ is learned; the paper's squared error fixes it
+    variance: Variance = "mixed"  # DIFF(paper): σ is learned; the paper's squared error fixes it
     scaling: Literal["standard", "minmax"] = "standard"
     mask_modelling: bool = True  # ablation: no p(m | z); the decoders get the given mask
     decoder_mask: DecoderMask = "reconstructed"  # which mask conditions p(x | m, z) in training
@@ -100,6 +100,7 @@ class VSAEConfig:
             "data_net": NetShape(width=128, depth=3),
             "holes": "noise",
             "features": "plain",
+            "members": 1,
             "variance": "fixed",
             "scaling": "minmax",
             "imputation_mask": "given",

@@ -31,7 +31,7 @@ from vsae.training import History
 
 _CANDIDATES = 20_000  # latents drawn for conditional generation, at least
 _FEW_EFFECTIVE = 100
-_CHUNK_NUMBERS = 2**24  # floats alive at once in one decoded chunk: about 64 MB for the largest tensor
+_CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
 
 
 @dataclass
@@ -288,7 +288,7 @@ class FittedVSAE:
         known, gone = ([i in at for i in range(len(self.schema))] for at in self._conditions(given, missing))
         target = self._given_row(given, known)
         per_candidate = config.members * len(self.schema) * config.latent_dim
-        candidates = max(n, min(max(_CANDIDATES, 10 * n), _CHUNK_NUMBERS * 8 // per_candidate))
+        candidates = max(n, min(max(_CANDIDATES, 10 * n), _CHUNK_NUMBERS * 2 // per_candidate))
         parts = []
         for _, length in self._ranges(candidates):
             z = self.model.prior.sample(length, rng)
@@ -332,7 +332,7 @@ class FittedVSAE:
         mask = m.sample(rng) * ~gone
         data = self.model.data_network(context, mask)
         log_given = (log_likelihood(self.model, data, target) * target.mask).sum(-1)
-        log_gone = (m.log_prob(torch.zeros_like(mask)) * gone).sum(-1)
+        log_gone = torch.where(gone, m.log_prob(torch.zeros_like(mask)), 0.0).sum(-1)
         return mask, log_given + log_gone
 
     def _mask_to_generate(self, context: Tensor) -> Bernoulli:
@@ -347,8 +347,8 @@ class FittedVSAE:
         for variable in self.schema.variables:
             column = np.asarray(columns[variable.name])
             observed = mask[:, self.schema.attribute_of[variable.name]]
-            filled = column.copy()
-            filled[~observed] = imputed[variable.name][~observed]
+            filled, new = column.copy(), imputed[variable.name][~observed]
+            filled[~observed] = np.rint(new) if column.dtype.kind in "iu" else new
             out[variable.name] = filled
         return out
 

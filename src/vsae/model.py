@@ -37,7 +37,7 @@ class VSAE(nn.Module):
     """p(x, m, z) with its selective proposal, for E members at once.
 
     >>> from vsae.schema import Schema, real
-    >>> model = VSAE(Schema([real("a"), real("b")]), VSAEConfig(latent_dim=3))
+    >>> model = VSAE(Schema([real("a"), real("b")]), VSAEConfig(latent_dim=3, members=1))
     >>> batch = Batch({"gaussian": torch.zeros(1, 5, 2)}, torch.ones(1, 5, 2, dtype=torch.bool))
     >>> z = model.propose(batch).selective.rsample()
     >>> z.shape, model.decode(z, batch.mask).data["gaussian"].mean.shape

@@ -33,7 +33,7 @@ from vsae.nets import NetShape
 TABLES = ("breast_cancer", "whitewine", "yeast", "concrete", "mushroom", "phishing", "german_credit", "adult")
 MEMBERS = 4
 
-BASE = VSAEConfig()
+BASE = VSAEConfig(variance="cell")
 VARIANTS: dict[str, dict[str, Any]] = {
     "base": {},
     "no matching": {"match": 0.0},
@@ -117,6 +117,9 @@ def members_of(fitted: FittedVSAE) -> list[FittedVSAE]:
         own = {name: value[e : e + 1] for name, value in fitted.model.named_parameters()}
         shared = {n: b for n, b in fitted.model.named_buffers() if n.endswith(("knots", "edges"))}
         model.load_state_dict(own | shared, strict=False)
+        for name, buffer in model.named_buffers():
+            if name.endswith("per_cell"):
+                buffer.copy_(dict(fitted.model.named_buffers())[name][e : e + 1])
         models.append(FittedVSAE(model.eval(), fitted.encoding, fitted.history))
     return models
 

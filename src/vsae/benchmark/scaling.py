@@ -35,6 +35,7 @@ TABLES = ("numeric", "categorical", "mixed")
 SIZES = (10, 30, 100, 300, 1000, 3000)
 LARGEST_LOOP = 1000  # the loop is slow: at 3000 it would be most of the benchmark
 BATCH = 64
+IMPUTED_ROWS = 500
 
 
 def schema_of(table: str, attributes: int) -> Schema:
@@ -55,8 +56,8 @@ def rows_of(schema: Schema, n: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
 
 
 def config_of(preset: str) -> VSAEConfig:
-    """`paper` without its E step and noise (the loop has neither), or the default."""
-    return VSAEConfig.paper(holes="zero", e_step_samples=0) if preset == "paper" else VSAEConfig()
+    """`paper` without its E step and noise (the loop has neither), or one member of the default."""
+    return VSAEConfig.paper(holes="zero", e_step_samples=0) if preset == "paper" else VSAEConfig(members=1)
 
 
 def measure(table: str, attributes: int, preset: str, what: str, device: str = "cpu") -> dict[str, Any]:
@@ -64,7 +65,7 @@ def measure(table: str, attributes: int, preset: str, what: str, device: str = "
     schema, config, rows = (
         schema_of(table, attributes),
         config_of(preset),
-        BATCH if what != "impute" else 2000,
+        BATCH if what != "impute" else IMPUTED_ROWS,
     )
     columns, mask = rows_of(schema, rows)
     warm_up()
@@ -76,7 +77,7 @@ def measure(table: str, attributes: int, preset: str, what: str, device: str = "
         row["parameters"] = sum(p.numel() for p in model.parameters())
         if what == "impute":
             fitted = FittedVSAE(model.eval(), encoding)
-            seconds = timed(lambda: fitted.impute(columns, mask), repeats=3, device=device)
+            seconds = timed(lambda: fitted.impute(columns, mask), repeats=1, device=device, warm=1)
             return row | {"rows_per_second": rows / seconds, "bytes": peak_bytes(device) - before}
         batch = encoding.encode(columns, mask).to(device).for_members()
         step = loop_step(model, batch) if what == "loop" else block_step(model, batch, what)
@@ -108,16 +109,16 @@ def updater(model: torch.nn.Module) -> Callable[[torch.Tensor], None]:
     return update
 
 
-def timed(act: Callable[[], object], repeats: int, device: str) -> float:
-    """Median seconds after two rounds of warming up."""
+def timed(act: Callable[[], object], repeats: int, device: str, warm: int = 2) -> float:
+    """Median seconds after some rounds of warming up."""
     times = []
-    for _ in range(repeats + 2):
+    for _ in range(warm + repeats):
         begin = time.perf_counter()
         act()
         if device == "cuda":
             torch.cuda.synchronize()
         times.append(time.perf_counter() - begin)
-    return statistics.median(times[2:])
+    return statistics.median(times[warm:])
 
 
 def warm_up() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vsae.atomic import write_text
 from vsae.benchmark import scaling
 from vsae.metrics import NRMSE_DEFINITIONS
@@ -44,7 +46,8 @@ def scaling_page(results: Path) -> str:
 
 A step is forward, backward and update on a batch of {machine["batch"]} rows, on one thread of a CPU (torch
 {machine["torch"]}); the median of several, with the peak memory of its process above that of an idle one. "loop" is the
-same model as a plain loop over attributes (`benchmark/naive.py`). "impute" fills 2,000 rows with 20 latent draws each.
+same model as a plain loop over attributes (`benchmark/naive.py`). "impute" fills {scaling.IMPUTED_ROWS} rows, each with
+20 latent draws. "default" is one member of the default ensemble.
 Run `vsae bench scaling --out results/scaling/cpu.json` to repeat it.
 
 {markdown(["table", "attributes", *(f"{p} {w}" for p, w in columns)], lines)}
@@ -88,7 +91,54 @@ variance on min-max scaled data and KL weight 1, the latents carry almost nothin
 """
 
 
-PAGES: dict[str, Callable[[Path], str]] = {"scaling.md": scaling_page, "paper-preset.md": paper_preset_page}
+def ablation_page(results: Path) -> str:
+    rows = [json.loads(path.read_text()) for path in sorted((results / "ablation").glob("*.json"))]
+    cells: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
+    for row in rows:
+        for measure in ("nrmse", "pfc"):
+            if measure in row["together"]:
+                cells.setdefault(row["variant"], {})[row["table"], measure] = row
+    columns = sorted(cells["base"])
+
+    def change(variant: str) -> float:
+        """Mean log ratio to the base over the columns both have: what is given as a percentage."""
+        shared = [c for c in columns if c in cells[variant]]
+        ratios = [cells[variant][c]["together"][c[1]] / cells["base"][c]["together"][c[1]] for c in shared]
+        return float(np.mean(np.log(ratios)))
+
+    def cell(variant: str, column: tuple[str, str]) -> str:
+        row = cells[variant].get(column)
+        if row is None:
+            return "–"
+        alone = np.mean([member[column[1]] for member in row["alone"]])
+        return f"{alone:.3f} / {row['together'][column[1]]:.3f}"
+
+    headings = ["change", *(f"{table} {measure.upper()}" for table, measure in columns), "all", "tables"]
+    lines = [
+        [variant, *(cell(variant, c) for c in columns), f"{change(variant):+.1%}", len({t for t, _ in cells[variant]})]
+        for variant in sorted(cells, key=change)
+    ]
+    machines = ", ".join(sorted({row["machine"] for row in rows}))
+    members = rows[0]["config"]["members"]
+    return f"""{_MADE.format(source="results/ablation")}
+# One change at a time
+
+MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows, one mask. Each entry: the mean error of {members} members
+alone / the error of their average. "all" is the mean change of the average's error against `base` over the tables it was run
+on; compare rows only where these are the same. The settings of every run are in its row. Machine: {machines}.
+
+{markdown(headings, lines)}
+
+NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
+`vsae bench ablation` repeats it.
+"""
+
+
+PAGES: dict[str, Callable[[Path], str]] = {
+    "scaling.md": scaling_page,
+    "paper-preset.md": paper_preset_page,
+    "ablation.md": ablation_page,
+}
 
 
 def write_pages(results: Path, docs: Path) -> list[Path]:

@@ -98,7 +98,8 @@ def fit(
         source = read(table, format, delimiter, encoding, quiet)
         state = out.with_name(f".{out.name}.training")
         fitted(source, schema, missing, steps, seed, quiet, state).save(out)
-        state.unlink(missing_ok=True)
+        for left in (state, state.with_name(f"{state.name}.refit")):
+            left.unlink(missing_ok=True)
 
 
 @app.command()

@@ -72,6 +72,9 @@ class VSAEConfig:
     evaluate_every: int | None = 50  # steps; None: every epoch
     patience: int = 10  # evaluations without a better one before training stops
 
+    select: bool = True  # keep the members whose average predicts the held-out cells best …
+    refit: float = 0.2  # … and train them for this share of the steps more, on all cells
+
     # --- its use
     prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see prior.py
     latent_draws: int = 20  # averaged into a point imputation
@@ -120,6 +123,8 @@ class VSAEConfig:
             "validation_share": 0.2,
             "evaluate_every": None,
             "patience": 50,
+            "select": False,
+            "refit": 0.0,
             "prior": "standard",
         }
         return cls(**{**settings, **changes})

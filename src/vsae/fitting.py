@@ -14,11 +14,12 @@ from vsae.model import VSAE
 from vsae.objective import remask
 from vsae.randomness import private_rng
 from vsae.schema import Schema
-from vsae.training import Callback, train
+from vsae.training import Callback, History, train
 from vsae.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
 _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
+_REFIT_RATE = 0.3  # of the peak learning rate: to take the new cells in, not to start over
 _FEWEST_ROWS_TO_SPLIT = 50  # below that no row can be spared: cells of training rows are scored instead
 
 
@@ -55,6 +56,13 @@ def fit(
         training, held_out = split(schema, data, config)
         training_seed = int(torch.randint(2**31, (1,)))
     history = train(model, training, held_out, seed=training_seed, callback=callback, checkpoint_path=checkpoint_path)
+    history.chosen = list(range(config.members))
+    if config.select and config.members > 1 and held_out is not None:
+        with private_rng(seed, device):
+            history.chosen = held_out.choose(model)
+        model = model.take_members(history.chosen)
+    if config.refit > 0 and training.withheld is not None:
+        _refit(model, data, history, training_seed, checkpoint_path)
     if config.prior == "fitted":
         _fit_prior(model, data, seed)
     return FittedVSAE(model, encoding, history)
@@ -74,6 +82,20 @@ def split(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, HeldO
     rows = data.take(order[:held])
     withheld = rows.mask & ~remask(rows.mask, config.validation_remask, config.validation_remask)
     return data.take(order[held:]), HeldOut.of(schema, Batch(rows.values, rows.mask, withheld))
+
+
+def _refit(
+    model: VSAE, data: Batch, history: History, seed: int, checkpoint_path: str | os.PathLike[str] | None
+) -> None:
+    """Go on from the best weights, with the withheld cells: they are known, and no longer needed to judge by."""
+    config = model.config
+    steps = max(1, int(config.refit * history.records[-1]["step"]))
+    gentle = config.replace(
+        steps=steps, epochs=None, learning_rate=config.learning_rate * _REFIT_RATE, evaluate_every=steps
+    )
+    path = None if checkpoint_path is None else f"{os.fspath(checkpoint_path)}.refit"
+    again = train(model, data, seed=seed + 1, config=gentle, checkpoint_path=path)
+    history.seconds += again.seconds
 
 
 @torch.no_grad()

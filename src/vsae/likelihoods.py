@@ -9,6 +9,7 @@ A head turns a slice of the data network's output into a distribution over its b
     statistics                    what of this distribution the E step averages over its samples
     expected_log_prob(statistics) E[log p(x̂)] over the x̂ those statistics describe
     error(values)                 squared error, or Brier score Σ_k (p_k - 1[x = k])²; (E, B, variables)
+    error_of_mean(mean, values)   the same for another `mean`, such as an average over members
 
 `statistics` carry the E step: log p is linear in x̂'s sufficient statistics (mean and square, or probabilities), so
 100 samples of x̂ need not be kept, only their average.
@@ -19,7 +20,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +49,19 @@ class Distribution(Protocol):
     def statistics(self) -> Tensor: ...
     def expected_log_prob(self, statistics: Tensor) -> Tensor: ...
     def error(self, values: Tensor) -> Tensor: ...
+    def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor: ...
+
+
+class _Scored:
+    """`error` by way of `error_of_mean`."""
+
+    mean: Any
+
+    def error(self, values: Tensor) -> Tensor:
+        return self.error_of_mean(self.mean, values)
+
+    def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor:
+        return (values - mean) ** 2
 
 
 def _uniform_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -63,7 +77,7 @@ def _normal_log_density(deviation: Tensor, log_scale: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Scored):
     """N(loc, scale²) in standard units: normal, log-normal or logit-normal in natural ones."""
 
     loc: Tensor  # (E, B, variables)
@@ -96,9 +110,6 @@ class Gaussian:
         squared_error = (square - mean**2).clamp_min(0.0) + (mean - self.loc) ** 2
         return -0.5 * squared_error * torch.exp(-2 * self.log_scale) - self.log_scale - _HALF_LOG_TAU
 
-    def error(self, values: Tensor) -> Tensor:
-        return (values - self.loc) ** 2
-
 
 @dataclass(frozen=True)
 class Interval(Gaussian):
@@ -114,8 +125,8 @@ class Interval(Gaussian):
         width = (upper - lower) * inverse  # before loc is subtracted: exact in float32, however narrow
         return log_normal_mass((lower - self.loc) * inverse, (upper - self.loc) * inverse, width)
 
-    def error(self, values: Tensor) -> Tensor:
-        return (values[..., 0] - self.loc) ** 2
+    def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor:
+        return (values[..., 0] - mean) ** 2
 
 
 def log_normal_mass(a: Tensor, b: Tensor, width: Tensor) -> Tensor:
@@ -145,7 +156,7 @@ def _log_ndtr(x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Vector:
+class Vector(_Scored):
     """A Gaussian for each entry of a vector; the log-likelihood is the sum over entries."""
 
     entries: Gaussian  # loc (E, B, variables, d)
@@ -175,12 +186,12 @@ class Vector:
     def expected_log_prob(self, statistics: Tensor) -> Tensor:
         return self.entries.expected_log_prob(statistics).sum(-1)
 
-    def error(self, values: Tensor) -> Tensor:
-        return self.entries.error(values).mean(-1)
+    def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor:
+        return ((values - mean) ** 2).mean(-1)
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(_Scored):
     """Two levels, one logit; `mean` is P(level 1)."""
 
     logits: Tensor  # (E, B, variables)
@@ -206,8 +217,8 @@ class Bernoulli:
     def expected_log_prob(self, statistics: Tensor) -> Tensor:
         return statistics * self.logits - F.softplus(self.logits)
 
-    def error(self, values: Tensor) -> Tensor:
-        return 2 * (values - self.mean) ** 2
+    def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor:
+        return 2 * (values - mean) ** 2
 
 
 class Segments(nn.Module):
@@ -245,7 +256,7 @@ class Segments(nn.Module):
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(_Scored):
     """Levels without an order: one segmented softmax over the flat logits of all variables."""
 
     logits: Tensor  # (E, B, all levels of all variables)
@@ -278,8 +289,9 @@ class Categorical:
     def expected_log_prob(self, statistics: Tensor) -> Tensor:
         return self.segments.sum(statistics * self.log_probs)
 
-    def error(self, values: Tensor) -> Tensor:
-        return self.segments.sum(self.mean**2) - 2 * self.log_prob(values).exp() + 1
+    def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor:
+        index = (values + self.segments.offsets).expand(*mean.shape[:-1], -1)
+        return self.segments.sum(mean**2) - 2 * mean.gather(-1, index) + 1
 
     def _log_normaliser(self) -> Tensor:
         highest = self.segments.max(self.logits.detach())
@@ -287,7 +299,7 @@ class Categorical:
 
 
 @dataclass(frozen=True)
-class Cumulative:
+class Cumulative(_Scored):
     """Levels with an order: P(x ≤ k) = sigmoid((c_k - location) / scale), cutpoints c_0 < c_1 < … per variable."""
 
     location: Tensor  # (E, B, variables)
@@ -326,8 +338,9 @@ class Cumulative:
     def expected_log_prob(self, statistics: Tensor) -> Tensor:
         return (statistics * self.log_probs.clamp_min(-1e4)).sum(-1)
 
-    def error(self, values: Tensor) -> Tensor:
-        return (self.mean**2).sum(-1) - 2 * self.log_prob(values).exp() + 1
+    def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor:
+        index = values[..., None].expand(*mean.shape[:-1], 1)
+        return (mean**2).sum(-1) - 2 * mean.gather(-1, index).squeeze(-1) + 1
 
     def _standard(self, cutpoints: Tensor) -> Tensor:
         return (cutpoints - self.location[..., None]) * torch.exp(-self.log_scale)[..., None]
@@ -360,7 +373,7 @@ class _ScaledHead(Head):
         self.columns = columns
         per_cell = [variance == "cell" or (variance == "mixed" and e % 2 == 0) for e in range(members)]
         self.n_parameters = columns * (2 if any(per_cell) else 1)
-        self.register_buffer("per_cell", torch.tensor(per_cell).float().view(-1, 1, 1), persistent=False)
+        self.register_buffer("per_cell", torch.tensor(per_cell).float().view(-1, 1, 1))
         start = torch.full((members, 1, columns), _FIXED_LOG_SCALE if variance == "fixed" else 0.0)
         if variance == "fixed":
             self.register_buffer("column_log_scale", start, persistent=False)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from vsae.aggregation import Concatenation
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
+from vsae.features import NumberFeatures
 from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.likelihoods import Bernoulli
 from vsae.prior import LatentPrior
@@ -67,6 +68,19 @@ class VSAE(nn.Module):
         owner = torch.tensor([i for block in schema.blocks for i in block.attributes])
         self.register_buffer("owner", owner, persistent=False)  # attribute of each variable, block by block
         self.in_order = owner.tolist() == list(range(len(schema)))
+
+    def take_members(self, index: Sequence[int]) -> VSAE:
+        """A model of some of the members, with copies of their weights."""
+        model = VSAE(self.schema, self.config.replace(members=len(index))).to(self.owner.device)
+        shared = {
+            f"{path}.{n}"
+            for path, m in self.named_modules()
+            if isinstance(m, NumberFeatures)
+            for n in ("knots", "edges")
+        }
+        state = {name: x if name in shared else x[list(index)] for name, x in self.state_dict().items()}
+        model.load_state_dict(state)
+        return model.train(self.training)
 
     def by_attribute(self, blocks: Sequence[Tensor]) -> Tensor:
         """Numbers per variable, block by block, (…, variables) each → sums per attribute, (…, M)."""

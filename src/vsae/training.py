@@ -57,6 +57,7 @@ class History:
     records: list[dict[str, Any]] = field(default_factory=list)
     best_step: list[int] = field(default_factory=list)  # per member
     stopped: str = ""  # why training ended
+    chosen: list[int] = field(default_factory=list)  # members that were kept
     seconds: float = 0.0
 
 
@@ -66,15 +67,18 @@ def train(
     held_out: HeldOut | None = None,
     *,
     seed: int = 0,
+    config: VSAEConfig | None = None,
     callback: Callback | None = None,
     checkpoint_path: str | os.PathLike[str] | None = None,
 ) -> History:
     """Fit `model` to `data` (n, …) in place; it ends with its best weights, in eval mode.
 
+    `config` holds the settings of this training, where they are not the model's own.
+
     With `checkpoint_path`, the state is written there at every evaluation; where it exists already, training goes on
     from it, bit-identically on the CPU.
     """
-    run = _Run(model, data, held_out, callback)
+    run = _Run(model, data, held_out, config or model.config, callback)
     with private_rng(seed, run.device):
         if checkpoint_path is not None and Path(checkpoint_path).exists():
             run.restore(checkpoint_path)
@@ -90,9 +94,10 @@ def train(
 class _Run:
     """The moving parts of one training: everything a checkpoint must hold is an attribute here."""
 
-    def __init__(self, model: VSAE, data: Batch, held_out: HeldOut | None, callback: Callback | None) -> None:
-        self.model, self.data, self.held_out, self.callback = model, data, held_out, callback
-        self.config: VSAEConfig = model.config
+    def __init__(
+        self, model: VSAE, data: Batch, held_out: HeldOut | None, config: VSAEConfig, callback: Callback | None
+    ) -> None:
+        self.model, self.data, self.held_out, self.config, self.callback = model, data, held_out, config, callback
         self.device = data.mask.device
         self.members = self.config.members
         self.per_epoch = math.ceil(data.rows / self.config.batch_size)
@@ -116,6 +121,9 @@ class _Run:
         sums: Elbo | None = None
         self.history.stopped = "all steps done"
         for step, batch in self.batches():
+            if self.since_best >= self.config.patience:
+                self.history.stopped = f"no better score in {self.config.patience} evaluations"
+                return
             terms = self.train_on(batch)
             sums = terms if sums is None else Elbo(*(a + b for a, b in zip(sums, terms, strict=True)))
             self.step = step + 1
@@ -130,9 +138,6 @@ class _Run:
             if self.callback is not None:
                 epoch = self.step / self.per_epoch
                 self.callback(Progress(self.step, self.steps, epoch, self.history.seconds, record))
-            if self.since_best >= self.config.patience:
-                self.history.stopped = f"no better score in {self.config.patience} evaluations"
-                return
 
     def batches(self) -> Iterator[tuple[int, Batch]]:
         """(step, rows for each member), each epoch in a new order, from where training stands."""

@@ -6,12 +6,14 @@ means "no better than trivial" for every kind, and variables can be averaged.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from vsae.batch import Batch
+from vsae.generative import DataDistribution
 from vsae.model import VSAE
 from vsae.schema import DISCRETE, Block, Family, Schema
 
@@ -22,6 +24,7 @@ class HeldOut:
 
     batch: Batch  # (1, B, …); its withheld cells are scored
     trivial: dict[str, Tensor]  # block → (variables,), mean squared error or Brier score; 0 where it can't be scored
+    attributes: dict[str, list[int]]  # block → attribute of each variable
 
     @classmethod
     def of(cls, schema: Schema, rows: Batch) -> HeldOut | None:
@@ -33,23 +36,45 @@ class HeldOut:
         }
         if not any(bool((error > 0).any()) for error in trivial.values()):
             return None
-        return cls(rows.for_members(), trivial)
+        return cls(rows.for_members(), trivial, {block.name: list(block.attributes) for block in schema.blocks})
 
     @torch.no_grad()
     def score(self, model: VSAE) -> Tensor:
-        """Mean over variables of sqrt(error / trivial error) on the hidden cells, per member; (E,) float64."""
-        config = model.config
-        assert self.batch.withheld is not None
-        visible = self.batch.usable
+        """Mean over variables of sqrt(error / trivial error) on the withheld cells, per member; (E,) float64."""
+        return self._score({name: x.error(self.batch.values[name]) for name, x in self._decode(model).items()})
+
+    @torch.no_grad()
+    def choose(self, model: VSAE) -> list[int]:
+        """Members whose average predicts the withheld cells best: the best one first, then whoever helps, greedily."""
+        decoded = self._decode(model)
+        members, chosen, best = range(model.config.members), list[int](), float("inf")
+        while True:
+            trials = {e: self._score_of_average(decoded, [*chosen, e]) for e in members if e not in chosen}
+            if not trials or min(trials.values()) >= best:
+                return sorted(chosen)
+            chosen.append(min(trials, key=lambda e: trials[e]))
+            best = trials[chosen[-1]]
+
+    def _decode(self, model: VSAE) -> DataDistribution:
+        config, visible = model.config, self.batch.usable
         z = model.propose(self.batch.with_mask(visible)).selective.loc
         given = config.imputation_mask == "given" or not config.mask_modelling
-        data = model.decode(z, visible if given else None).data
+        return model.decode(z, visible if given else None).data
+
+    def _score_of_average(self, decoded: DataDistribution, members: list[int]) -> float:
+        values = self.batch.values
+        errors = {
+            name: x.error_of_mean(x.mean[members].mean(0, keepdim=True), values[name]) for name, x in decoded.items()
+        }
+        return float(self._score(errors)[0])
+
+    def _score(self, errors: Mapping[str, Tensor]) -> Tensor:
+        """From errors per cell, (E, B, variables) per block."""
+        assert self.batch.withheld is not None
         ratios = []
-        for block in model.schema.blocks:
-            trivial = self.trivial[block.name]
-            cells = self.batch.withheld[..., list(block.attributes)].double()  # (1, B, variables)
-            error = data[block.name].error(self.batch.values[block.name]).double()
-            mean = (error * cells).sum(1) / cells.sum(1).clamp_min(1)  # (E, variables)
+        for name, trivial in self.trivial.items():
+            cells = self.batch.withheld[..., self.attributes[name]].double()  # (1, B, variables)
+            mean = (errors[name].double() * cells).sum(1) / cells.sum(1).clamp_min(1)  # (E, variables)
             ratios.append((mean / trivial).sqrt()[:, trivial > 0])
         return torch.cat(ratios, dim=1).mean(1).cpu()
 

@@ -27,13 +27,12 @@ from vsae.config import VSAEConfig
 from vsae.fitting import fit
 from vsae.imputation import FittedVSAE
 from vsae.missingness import by_name
-from vsae.model import VSAE
 from vsae.nets import NetShape
 
 TABLES = ("breast_cancer", "whitewine", "yeast", "concrete", "mushroom", "phishing", "german_credit", "adult")
 MEMBERS = 4
 
-BASE = VSAEConfig(variance="cell")
+BASE = VSAEConfig(variance="cell", select=False, refit=0.0)
 VARIANTS: dict[str, dict[str, Any]] = {
     "base": {},
     "no matching": {"match": 0.0},
@@ -41,6 +40,20 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "variance per column": {"variance": "column"},
     "variance mixed": {"variance": "mixed"},
     "plain features": {"features": "plain"},
+    "mixed": {"variance": "mixed"},
+    "mixed, select": {"variance": "mixed", "select": True},
+    "mixed, select, refit": {"variance": "mixed", "select": True, "refit": 0.2},
+    "mixed, select, refit half": {"variance": "mixed", "select": True, "refit": 0.5},
+    "mixed, refit": {"variance": "mixed", "refit": 0.2},
+    "mixed, select, refit, patience 20": {"variance": "mixed", "select": True, "refit": 0.2, "patience": 20},
+    "mixed, select, refit, 3000 steps": {
+        "variance": "mixed",
+        "select": True,
+        "refit": 0.2,
+        "patience": 20,
+        "steps": 3000,
+    },
+    "8 mixed, select, refit": {"variance": "mixed", "select": True, "refit": 0.2, "members": 8},
     "no re-masking": {"remask": (0.0, 0.0)},
     "re-mask .3": {"remask": (0.3, 0.3)},
     "re-mask 0-.8": {"remask": (0.0, 0.8)},
@@ -95,33 +108,18 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def run_one(table: str, variant: str, mechanism: str, rate: float, seed: int, device: str | None) -> dict[str, Any]:
     rows = data.load(table)
     mask = rows.hide(by_name(mechanism, rate), np.random.default_rng(seed))
-    config = BASE.replace(members=MEMBERS, **VARIANTS[variant])
+    config = BASE.replace(**{"members": MEMBERS, **VARIANTS[variant]})
     began = time.perf_counter()
     fitted = fit(rows.schema, rows.columns, mask, config, seed=seed, device=device)
     seconds = time.perf_counter() - began
-    alone = [data.errors(rows, mask, member.impute(rows.columns, mask)) for member in members_of(fitted)]
+    singles = (FittedVSAE(fitted.model.take_members([e]), fitted.encoding) for e in range(fitted.model.config.members))
+    alone = [data.errors(rows, mask, member.impute(rows.columns, mask)) for member in singles]
     together = data.errors(rows, mask, fitted.impute(rows.columns, mask))
     return {
         "table": table, "variant": variant, "mechanism": mechanism, "rate": rate, "seed": seed, "seconds": seconds,
         "machine": f"torch {torch.__version__}, {fitted.device.type}, python {platform.python_version()}",
         "config": config.to_json(), "best_step": fitted.history.best_step, "alone": alone, "together": together,
     }  # fmt: skip
-
-
-def members_of(fitted: FittedVSAE) -> list[FittedVSAE]:
-    """Each member of an ensemble as a model of its own."""
-    config = fitted.model.config
-    models = []
-    for e in range(config.members):
-        model = VSAE(fitted.schema, config.replace(members=1)).to(fitted.device)
-        own = {name: value[e : e + 1] for name, value in fitted.model.named_parameters()}
-        shared = {n: b for n, b in fitted.model.named_buffers() if n.endswith(("knots", "edges"))}
-        model.load_state_dict(own | shared, strict=False)
-        for name, buffer in model.named_buffers():
-            if name.endswith("per_cell"):
-                buffer.copy_(dict(fitted.model.named_buffers())[name][e : e + 1])
-        models.append(FittedVSAE(model.eval(), fitted.encoding, fitted.history))
-    return models
 
 
 def run(

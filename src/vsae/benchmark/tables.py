@@ -124,8 +124,8 @@ def ablation_page(results: Path) -> str:
 # One change at a time
 
 MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows, one mask. Each entry: the mean error of {members} members
-alone / the error of their average. "all" is the mean change of the average's error against `base` over the tables it was run
-on; compare rows only where these are the same. The settings of every run are in its row. Machine: {machines}.
+alone / the error of their average. "all" is the mean change of the average's error against `base` over the tables it
+was run on; compare rows only where these are the same. The settings of every run are in its row. Machine: {machines}.
 
 {markdown(headings, lines)}
 

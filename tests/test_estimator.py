@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import vsae
 from vsae import MISSING, VSAEImputer, load
@@ -252,3 +253,24 @@ def test_public_names():
         assert getattr(vsae, name) is not None
     with pytest.raises(AttributeError, match="nothing"):
         vsae.nothing  # noqa: B018
+
+
+def test_a_fit_that_fails_changes_nothing():
+    good = pd.DataFrame({"a": [1.5, None, 2.5] * 10, "b": ["x", "y", None] * 10})
+    imputer = VSAEImputer(config=QUICK.replace(steps=3), schema={"a": "real"}).fit(good)
+    with pytest.raises(TableError, match="'a'"):
+        imputer.fit(good.drop(columns="a"))
+    assert not imputer.transform(good).isna().any().any()
+    fresh = VSAEImputer(schema={"nothing": "real"})
+    with pytest.raises(TableError, match="nothing"):
+        fresh.fit(good)
+    with pytest.raises(NotFittedError):
+        fresh.transform(good)
+
+
+def test_no_rows_are_no_trouble(imputer):
+    none = CLINIC.frame().iloc[:0]
+    assert imputer.embed(none).shape == (0, 14, 8)
+    assert imputer.missing_probability(none).shape == (0, 14)
+    assert len(imputer.level_probabilities(none)["sex"]["female"]) == 0
+    assert len(imputer.predict_interval(none).lower) == 0

@@ -421,8 +421,13 @@ def test_conditions_are_kept_and_pull_the_rest_along():
     rows, masks = model.generate(400, missing=["x"])
     assert not masks[:, 1].any()
     assert rows["group"].mean() > 0.7  # P(group 1 | x missing) = .86
-    with pytest.raises(SchemaError, match="'y' is not an attribute"):
-        model.generate(3, given={"y": 1})
+    for bad, message in (
+        ({"given": {"y": 1}}, "no variable 'y'"),
+        ({"missing": ["y"]}, "no attribute 'y'"),
+        ({"given": {"x": 1}, "missing": ["x"]}, "'x' can not be both given and missing"),
+    ):
+        with pytest.raises(SchemaError, match=message):
+            model.generate(3, **bad)
     with pytest.warns(UserWarning, match="the condition is rare"):
         model.generate(400, given={"x": 400.0})
 
@@ -445,3 +450,39 @@ def test_an_integer_column_of_reals_is_rounded_not_cut():
     model = fit(Schema([real("a")]), columns, mask, QUICK)
     exact = model.impute({"a": columns["a"].astype(float)}, mask)["a"]
     np.testing.assert_array_equal(model.impute(columns, mask)["a"], np.rint(exact).astype(int))
+
+
+def test_a_condition_on_one_variable_of_a_group_says_nothing_of_the_others(fitted):
+    model, columns, _ = fitted
+    rows, masks = model.generate(300, given={"amount": float(columns["amount"][3])})
+    assert (rows["amount"] == columns["amount"][3]).all()
+    assert masks[:, SCHEMA.names.index("dose")].all()
+    assert rows["times"].std() > 0
+
+
+def test_loading_and_fitting_leave_the_global_randomness_alone(fitted, tmp_path):
+    model, columns, mask = fitted
+    model.save(tmp_path / "m.vsae")
+    before = torch.get_rng_state()
+    FittedVSAE.load(tmp_path / "m.vsae")
+    fit(SCHEMA, columns, mask, QUICK.replace(members=2))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("preset", [VSAEConfig(steps=20), VSAEConfig.paper(steps=20)])
+def test_an_outlier_in_new_rows_leaves_no_hole(preset):
+    rng = np.random.default_rng(0)
+    schema, columns = Schema([real("a"), real("b")]), {"a": rng.normal(size=60), "b": rng.normal(size=60)}
+    model = fit(schema, columns, rng.random((60, 2)) < 0.8, preset)
+    filled = model.impute({"a": np.array([1e300]), "b": np.array([np.nan])}, np.array([[True, False]]))
+    assert np.isfinite(filled["b"]).all()
+    assert filled["a"][0] == 1e300
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"members": 0}, {"batch_size": 0}, {"steps": -5}, {"warmup": 1.0}, {"patience": 0}, {"validation_share": 1.5}],
+)
+def test_settings_that_make_no_sense_are_refused(bad):
+    with pytest.raises(ValueError, match=f"{next(iter(bad))} must lie between"):
+        VSAEConfig(**bad)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from conftest import PLAIN, every_kind, rows_of
+from vsae import training as training_module
 from vsae.config import VSAEConfig
 from vsae.encoding import Encoding
 from vsae.fitting import fit, split
@@ -27,16 +28,17 @@ def states_equal(a, b) -> bool:
     return all(torch.equal(x, b.state_dict()[name]) for name, x in a.state_dict().items())
 
 
+@pytest.mark.parametrize(("killed_at", "first"), [(27, 21), (45, 41)])  # in the training, in the refit
 @pytest.mark.parametrize("members", [1, 2])
 @pytest.mark.parametrize("changes", [{}, {"e_step_samples": 3, "e_step_warmup": 0}, {"holes": "noise"}])
-def test_a_killed_fit_resumes_bit_identically(tmp_path, members, changes):
+def test_a_killed_fit_resumes_bit_identically(tmp_path, members, changes, killed_at, first):
     schema = every_kind()
     columns, mask = rows_of(schema, 100)
     config = SMALL.replace(members=members, collective=NetShape(16, 1, True, 0.1), **changes)
     whole = fit(schema, columns, mask, config, seed=4)
 
     def die(progress):
-        if progress.step == 27:
+        if progress.step == killed_at:
             raise Killed
 
     path = tmp_path / "state"
@@ -44,7 +46,8 @@ def test_a_killed_fit_resumes_bit_identically(tmp_path, members, changes):
         fit(schema, columns, mask, config, seed=4, callback=die, checkpoint_path=path)
     seen = []
     resumed = fit(schema, columns, mask, config, seed=4, checkpoint_path=path, callback=lambda p: seen.append(p.step))
-    assert seen == list(range(21, 41))
+    assert seen == list(range(first, 49))  # 40 steps, and 8 of the refit
+    assert not list(tmp_path.iterdir())
     assert states_equal(whole.model, resumed.model)
     strip = lambda records: [{k: v for k, v in r.items() if k != "seconds"} for r in records]  # noqa: E731
     assert strip(whole.history.records) == strip(resumed.history.records)
@@ -54,12 +57,24 @@ def test_a_killed_fit_resumes_bit_identically(tmp_path, members, changes):
 def test_a_checkpoint_of_another_training_is_refused(tmp_path):
     schema = every_kind()
     columns, mask = rows_of(schema, 100)
-    fit(schema, columns, mask, SMALL, checkpoint_path=tmp_path / "state")
-    with pytest.raises(OtherTraining, match="another training"):
-        fit(schema, columns, mask, SMALL.replace(steps=50), checkpoint_path=tmp_path / "state")
-    other = columns | {"height": columns["height"] + 1 * (np.arange(100) == 7)}
-    with pytest.raises(OtherTraining, match="another training"):
-        fit(schema, other, mask, SMALL, checkpoint_path=tmp_path / "state")
+    path = tmp_path / "state"
+
+    def die(progress):
+        if progress.step == 15:
+            raise Killed
+
+    with pytest.raises(Killed):
+        fit(schema, columns, mask, SMALL, callback=die, checkpoint_path=path)
+    changed = columns | {"height": columns["height"] + 1 * (np.arange(100) == 7)}
+    larger = Schema([categorical("colour", 5), *list(schema)[1:]])
+    for other in (
+        lambda: fit(schema, columns, mask, SMALL.replace(steps=50), checkpoint_path=path),
+        lambda: fit(schema, columns, mask, SMALL, seed=1, checkpoint_path=path),
+        lambda: fit(schema, changed, mask, SMALL, checkpoint_path=path),
+        lambda: fit(larger, columns, mask, SMALL, checkpoint_path=path),
+    ):
+        with pytest.raises(OtherTraining, match="another training"):
+            other()
 
 
 def test_same_seed_same_model_and_the_callers_randomness_is_untouched():
@@ -239,3 +254,20 @@ def test_the_mask_network_answers_for_withheld_cells_too():
     torch.manual_seed(2)
     logits = model.decode(model.propose(batch.with_mask(batch.mask & ~withheld)).selective.rsample(), None).mask
     torch.testing.assert_close(with_cells.mask, logits.log_prob(batch.mask))
+
+
+def test_a_fit_that_diverges_hands_over_its_last_good_model(monkeypatch):
+    schema = every_kind()
+    columns, mask = rows_of(schema, 60)
+
+    def explode(self, batch):
+        if self.step == 25:
+            raise TrainingDiverged("epoch 9: …")
+        return original(self, batch)
+
+    original = training_module._Run.train_on
+    monkeypatch.setattr(training_module._Run, "train_on", explode)
+    with pytest.raises(TrainingDiverged) as caught:
+        fit(schema, columns, mask, SMALL)
+    filled = caught.value.fitted.impute(columns, mask)
+    assert all(np.isfinite(x.astype(float)).all() for x in filled.values())

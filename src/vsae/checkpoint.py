@@ -20,6 +20,10 @@ from vsae.atomic import written_beside
 FORMAT_VERSION = 1
 
 
+class _NewerFormat(Exception):
+    """Raised and caught inside `read`."""
+
+
 class FileFormatError(ValueError):
     """The file is not one of ours, is damaged, or is newer than this version of vsae."""
 
@@ -43,18 +47,21 @@ def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor],
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
-            kind, content = json.loads(header["format"]), json.loads(header["content"])
+            kind = json.loads(header["format"])
             name, found, version = kind["name"], kind["purpose"], int(kind["version"])
+            if name == "vsae" and version > FORMAT_VERSION:  # its other parts may be laid out in ways unknown here
+                raise _NewerFormat
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
             intact = header["sha256"] == _digest(header["content"], tensors)
+            content = json.loads(header["content"])
+    except _NewerFormat:
+        raise FileFormatError(
+            f"{path}: format version {version} is newer than this vsae reads ({FORMAT_VERSION}); upgrade vsae"
+        ) from None
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path}: not a vsae file, or a damaged one ({error})") from None
     if name != "vsae" or found != purpose:
         raise FileFormatError(f"{path}: holds a {name} {found}, not a vsae {purpose}")
-    if version > FORMAT_VERSION:
-        raise FileFormatError(
-            f"{path}: format version {version} is newer than this vsae reads ({FORMAT_VERSION}); upgrade vsae"
-        )
     if not intact:
         raise FileFormatError(f"{path}: its checksum is wrong: the file was damaged or changed after it was written")
     return tensors, content

@@ -50,7 +50,7 @@ Encoding = Annotated[str | None, typer.Option(help="Of a text file; found out if
 def impute(
     table: Input,
     out: Annotated[str, typer.Option("--out", "-o", help="Where to write; - is stdout.")] = "-",
-    draws: Annotated[int, typer.Option(help="Write this many tables of draws instead of one of best guesses.")] = 0,
+    draws: Annotated[int, typer.Option(min=0, help="Write this many tables of draws, not one of best guesses.")] = 0,
     model: Annotated[Path | None, typer.Option(help="A fitted model; without it, one is fitted to IN.")] = None,
     schema: SchemaFile = None,
     missing: Missing = None,
@@ -67,8 +67,8 @@ def impute(
 
         if draws and out == "-":
             raise typer.BadParameter("several tables need a file name: give -o", param_hint="--draws")
-        if model and (schema or missing):
-            raise typer.BadParameter("a fitted model has its own schema", param_hint="--model")
+        if model and (schema or missing or steps):
+            raise typer.BadParameter("a fitted model takes no --schema, --missing or --steps", param_hint="--model")
         targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
         check_target(out, format=format)
         source = read(table, format, delimiter, encoding, quiet)
@@ -95,11 +95,11 @@ def fit(
     with one_line_errors(quiet):
         if not out.parent.is_dir():
             fail(f"{out}: there is no folder {out.parent}; create it first")
+        if out.is_dir() or (table != "-" and out.exists() and out.samefile(table)):
+            fail(f"{out}: is {'a folder' if out.is_dir() else 'the table itself'}; name another file for the model")
         source = read(table, format, delimiter, encoding, quiet)
         state = out.with_name(f".{out.name}.training")
         fitted(source, schema, missing, steps, seed, quiet, state).save(out)
-        for left in (state, state.with_name(f"{state.name}.refit")):
-            left.unlink(missing_ok=True)
 
 
 @app.command()

@@ -19,6 +19,14 @@ Proposal = Literal["selective", "collective", "attributive"]
 DecoderMask = Literal["reconstructed", "given"]
 
 
+_RANGES = (
+    ("latent_dim members steps epochs batch_size evaluate_every patience latent_draws", 1, 10**9),
+    ("kl_visible kl_hidden match e_step_weight e_step_samples e_step_warmup learning_rate weight_decay clip", 0, 10**9),
+    ("remask_rows validation_share validation_remask refit", 0.0, 1.0),
+    ("warmup", 0.0, 0.99),
+)
+
+
 @dataclass(frozen=True)
 class VSAEConfig:
     """The switches; the comment beside each says what it does and where its value comes from.
@@ -85,10 +93,16 @@ class VSAEConfig:
             if choices and all(isinstance(choice, str) for choice in choices) and value not in choices:
                 known = ", ".join(repr(choice) for choice in choices)
                 raise ValueError(f"{name} must be one of {known}, not {value!r}")
+        object.__setattr__(self, "remask", tuple(self.remask))
+        for names, low, high in _RANGES:
+            for name in names.split():
+                value = getattr(self, name)
+                if value is not None and not low <= value <= high:
+                    raise ValueError(f"{name} must lie between {low:g} and {high:g}, not {value}")
         if self.steps is None and self.epochs is None:
             raise ValueError("give steps or epochs: without either, training would not end")
-        low, high = self.remask
-        if not 0.0 <= low <= high < 1.0:
+        least, most = self.remask
+        if not 0.0 <= least <= most < 1.0:
             raise ValueError(f"remask must be a range inside [0, 1), not {self.remask}")
 
     @classmethod
@@ -138,4 +152,4 @@ class VSAEConfig:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> VSAEConfig:
         nets = {name: NetShape(**data[name]) for name in ("attributive", "collective", "mask_net", "data_net")}
-        return cls(**{**data, **nets, "remask": tuple(data["remask"])})
+        return cls(**{**data, **nets})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,21 @@ from vsae.estimator import VSAEImputer
 from vsae.table import Encoded, Table
 
 _MOST_PATTERNS = 8
+_PIPED_WIDTH = 120
 _WIDEST_PATTERN = 60  # columns whose holes are drawn one by one
 
 
 def _grid(left: tuple[str, ...], right: tuple[str, ...] = ()) -> Grid:
     grid = Grid()
     for heading in left:
-        grid.add_column(heading, no_wrap=heading != "values")
+        grid.add_column(heading, overflow="fold", min_width=min(len(heading), 10))
     for heading in right:
         grid.add_column(heading, justify="right")
     return grid
 
 
 def _show(*parts: object) -> None:
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
     for part in parts:
         console.print(part)
 

@@ -30,7 +30,7 @@ def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
     noise = torch.randn(loc.shape[0], samples, *loc.shape[1:], device=loc.device)
     z = torch.addcmul(loc[:, None], scale[:, None], noise)  # (E, samples, B, M, L)
     given = config.decoder_mask == "given" or not config.mask_modelling
-    mask = batch.mask[:, None].expand(-1, samples, -1, -1).flatten(1, 2) if given else None
+    mask = batch.usable[:, None].expand(-1, samples, -1, -1).flatten(1, 2) if given else None
     data = model.decode(z.flatten(1, 2), mask).data
     return {name: data[name].statistics.unflatten(1, (samples, -1)).mean(1) for name in data}
 

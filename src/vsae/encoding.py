@@ -71,6 +71,7 @@ class Encoding:
             y = np.nan_to_num(self._standardise(block, _warp(block, x)), nan=0.0)
             if block.family is Family.INTERVAL:
                 y = np.stack([y, *self._edges(block, x)], axis=-1)
+            y = np.clip(y, -_BEYOND, _BEYOND)  # what lies farther out than that would overflow in float32
             values[block.name] = torch.from_numpy(y.astype(np.float32))
         return Batch(values, torch.from_numpy(np.ascontiguousarray(mask)))
 
@@ -129,7 +130,8 @@ class Encoding:
         return {block.name: block for block in self.schema.blocks}
 
     def _standardise(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (y - self.loc[block.name]) / self.scale[block.name]
+        with np.errstate(over="ignore"):  # of numbers near the largest there is
+            return (y - self.loc[block.name]) / self.scale[block.name]
 
     def _unstandardise(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
         return y * self.scale[block.name] + self.loc[block.name]
@@ -212,6 +214,9 @@ def _stack(block: Block, columns: Columns, mask: Mask) -> NDArray[Any]:
         if variable.name not in columns:
             raise SchemaError(f"attribute {variable.name!r} is in the schema but not in the data; add the column")
         column = np.asarray(columns[variable.name])
+        if column.dtype.kind not in "biuf":
+            what = "level codes" if variable.family in DISCRETE else "numbers"
+            raise SchemaError(f"attribute {variable.name!r} holds {column.dtype} values; give it as {what}")
         if column.shape != shape:
             raise SchemaError(
                 f"attribute {variable.name!r} has shape {column.shape}, but mask and schema ask for {shape}"

@@ -102,26 +102,30 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def fit(self, X: Any, y: Any = None) -> VSAEImputer:
         """Learn the table X; y is ignored."""
         X = self._checked(X, reset=True)
-        self.schema_ = Table.fit(X, schema=self.schema, missing_values=self.missing_values)
-        encoded = self.schema_.encode(X, unknown=self.unknown)
+        table = Table.fit(X, schema=self.schema, missing_values=self.missing_values)
+        encoded = table.encode(X, unknown=self.unknown)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with training_progress(f"fitting {encoded.n_rows} rows", quiet=not self.verbose) as callback:
+            fitted = fit(
+                table.schema,
+                encoded.columns,
+                encoded.mask,
+                self.config,
+                seed=seed,
+                device=self.device,
+                callback=callback,
+                checkpoint_path=self.checkpoint_path,
+            )
+        self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
         self.fitted_on_ = {
             "rows": encoded.n_rows,
             "missing": float(1 - encoded.mask.mean()),
             "vsae": vsae.__version__,
         }
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with training_progress(f"fitting {encoded.n_rows} rows", quiet=not self.verbose) as callback:
-            self.fitted_ = fit(
-                self.schema_.schema,
-                encoded.columns,
-                encoded.mask,
-                self.config,
-                seed=self._seed,
-                device=self.device,
-                callback=callback,
-                checkpoint_path=self.checkpoint_path,
-            )
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "fitted_")
 
     def transform(self, X: Any) -> Any:
         """X with every hole filled: numbers by their mean, levels by the likeliest. Never refits."""
@@ -155,8 +159,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return Interval(*(self.schema_.decode(X, columns) for columns in tables))
 
     def level_probabilities(self, X: Any) -> dict[Any, dict[Any, NDArray[np.float64]]]:
-        """For every column with levels, {level: probability of each row}; given the rest of the row where observed."""
+        """For every column with levels, {level: its probability in each row}; observed cells are given to the model."""
         _, encoded = self._encoded(X)
+        if not encoded.n_rows:
+            return {p.label: {level: np.zeros(0) for level in p.levels} for p in self.schema_.modelled if p.levels}
         shares = self.fitted_.probabilities(encoded.columns, encoded.mask)
         return {
             plan.label: dict(zip(plan.levels, shares[plan.name].T, strict=True))
@@ -191,13 +197,20 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return self.fitted_.generate_masks(n, seed=self._seeded(random_state))
 
     def missing_probability(self, X: Any) -> NDArray[np.float64]:
-        """P(cell is missing | row), (n, modelled columns), under the learned mechanism."""
+        """How plausible the learned mechanism finds a hole in each cell, (n, modelled columns).
+
+        It is told the row's own holes, and leans towards them: see `FittedVSAE.missing_probability`.
+        """
         _, encoded = self._encoded(X)
+        if not encoded.n_rows:
+            return np.zeros(encoded.mask.shape)
         return self.fitted_.missing_probability(encoded.columns, encoded.mask)
 
     def embed(self, X: Any) -> NDArray[np.float32]:
         """Latent means, (n, modelled columns, latent_dim)."""
         _, encoded = self._encoded(X)
+        if not encoded.n_rows:
+            return np.zeros((*encoded.mask.shape, self.fitted_.model.config.latent_dim), dtype=np.float32)
         return self.fitted_.embed(encoded.columns, encoded.mask)
 
     # --- files
@@ -263,9 +276,9 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     """An imputer from a file that `VSAEImputer.save` wrote."""
     tensors, content = checkpoint.read(path, "imputer")
     with checkpoint.parts_of(path):
-        imputer = VSAEImputer(unknown=content["unknown"], device=device)
-        imputer.schema_ = Table.from_json(content["table"])
-        imputer.fitted_ = FittedVSAE.from_parts(tensors, content["model"], device)
+        fitted = FittedVSAE.from_parts(tensors, content["model"], device)
+        imputer = VSAEImputer(unknown=content["unknown"], config=fitted.model.config, device=device)
+        imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
         imputer._seed = int(content["seed"])
         imputer.fitted_on_ = dict(content["fitted_on"])
         imputer.n_features_in_ = len(imputer.schema_.plans)

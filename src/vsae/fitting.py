@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -14,11 +17,12 @@ from vsae.model import VSAE
 from vsae.objective import remask
 from vsae.randomness import private_rng
 from vsae.schema import Schema
-from vsae.training import Callback, History, train
+from vsae.training import Callback, History, OtherTraining, Progress, TrainingDiverged, train
 from vsae.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
 _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
+_NUMBERS_AT_ONCE = 2**27  # floats: half a gigabyte
 _REFIT_RATE = 0.3  # of the peak learning rate: to take the new cells in, not to start over
 _FEWEST_ROWS_TO_SPLIT = 50  # below that no row can be spared: cells of training rows are scored instead
 
@@ -55,17 +59,41 @@ def fit(
         model.fit_features(data)
         training, held_out = split(schema, data, config)
         training_seed = int(torch.randint(2**31, (1,)))
-    history = train(model, training, held_out, seed=training_seed, callback=callback, checkpoint_path=checkpoint_path)
-    history.chosen = list(range(config.members))
-    if config.select and config.members > 1 and held_out is not None:
-        with private_rng(seed, device):
-            history.chosen = held_out.choose(model)
-        model = model.take_members(history.chosen)
-    if config.refit > 0 and training.withheld is not None:
-        _refit(model, data, history, training_seed, checkpoint_path)
+    paths = _Paths.beside(checkpoint_path)
+    try:
+        history = train(
+            model, training, held_out, seed=training_seed, callback=callback, checkpoint_path=paths.training
+        )
+        history.chosen = list(range(config.members))
+        if config.select and config.members > 1 and held_out is not None:
+            with private_rng(seed, device):
+                history.chosen = held_out.choose(model)
+                model = model.take_members(history.chosen)
+        if config.refit > 0 and training.withheld is not None:
+            _refit(model, data, history, training_seed, callback, paths.refit)
+    except TrainingDiverged as error:
+        error.fitted = FittedVSAE(model, encoding)
+        raise
     if config.prior == "fitted":
         _fit_prior(model, data, seed)
+    paths.remove()
     return FittedVSAE(model, encoding, history)
+
+
+class _Paths(NamedTuple):
+    """Where the two trainings keep their state; both files go when the fit is done."""
+
+    training: Path | None
+    refit: Path | None
+
+    @classmethod
+    def beside(cls, path: str | os.PathLike[str] | None) -> _Paths:
+        return cls(None, None) if path is None else cls(Path(path), Path(f"{os.fspath(path)}.refit"))
+
+    def remove(self) -> None:
+        for path in self:
+            if path is not None:
+                path.unlink(missing_ok=True)
 
 
 def split(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, HeldOut | None]:
@@ -74,27 +102,42 @@ def split(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, HeldO
     Cells are the better use of a small table: every row is trained on, and many more cells are scored.
     """
     order = torch.randperm(data.rows, device=data.mask.device)
+    most = _affordable_rows(schema, config, _MOST_VALIDATION_ROWS)
     if config.validation == "cells" or data.rows < _FEWEST_ROWS_TO_SPLIT:
-        withheld = data.mask & ~remask(data.mask, config.validation_share, config.validation_share)
+        scored = torch.zeros_like(data.mask)
+        scored[order[:most]] = True
+        withheld = data.mask & scored & ~remask(data.mask, config.validation_share, config.validation_share)
         training = Batch(data.values, data.mask, withheld)
-        return training, HeldOut.of(schema, training.take(order[:_MOST_VALIDATION_ROWS]))
-    held = max(1, min(int(data.rows * config.validation_share), _MOST_VALIDATION_ROWS))
+        return training, HeldOut.of(schema, training.take(order[:most]))
+    held = max(1, min(int(data.rows * config.validation_share), most))
     rows = data.take(order[:held])
     withheld = rows.mask & ~remask(rows.mask, config.validation_remask, config.validation_remask)
     return data.take(order[held:]), HeldOut.of(schema, Batch(rows.values, rows.mask, withheld))
 
 
-def _refit(
-    model: VSAE, data: Batch, history: History, seed: int, checkpoint_path: str | os.PathLike[str] | None
-) -> None:
+def _refit(model: VSAE, data: Batch, history: History, seed: int, callback: Callback | None, path: Path | None) -> None:
     """Go on from the best weights, with the withheld cells: they are known, and no longer needed to judge by."""
-    config = model.config
-    steps = max(1, int(config.refit * history.records[-1]["step"]))
+    config, before = model.config, history.records[-1]["step"]
+    steps = max(1, int(config.refit * before))
     gentle = config.replace(
         steps=steps, epochs=None, learning_rate=config.learning_rate * _REFIT_RATE, evaluate_every=steps
     )
-    path = None if checkpoint_path is None else f"{os.fspath(checkpoint_path)}.refit"
-    again = train(model, data, seed=seed + 1, config=gentle, checkpoint_path=path)
+
+    def further(progress: Progress) -> None:
+        if callback is not None:
+            done = {
+                "step": before + progress.step,
+                "steps": before + steps,
+                "seconds": history.seconds + progress.seconds,
+            }
+            callback(replace(progress, **done))
+
+    try:
+        again = train(model, data, seed=seed + 1, config=gentle, callback=further, checkpoint_path=path)
+    except OtherTraining:  # left by a fit that chose other members
+        assert path is not None
+        path.unlink()
+        again = train(model, data, seed=seed + 1, config=gentle, callback=further, checkpoint_path=path)
     history.seconds += again.seconds
 
 
@@ -102,8 +145,15 @@ def _refit(
 def _fit_prior(model: VSAE, data: Batch, seed: int) -> None:
     """To the latents of the training rows, or of a sample of them."""
     with private_rng(seed, data.mask.device):
-        rows = torch.randperm(data.rows, device=data.mask.device)[:_MOST_PRIOR_ROWS]
+        most = _affordable_rows(model.schema, model.config, _MOST_PRIOR_ROWS)
+        rows = torch.randperm(data.rows, device=data.mask.device)[:most]
         model.prior.fit(*model.propose(data.take(rows).for_members()).selective)
         if model.config.mask_modelling:
-            z = model.prior.sample(_MOST_PRIOR_ROWS)
+            z = model.prior.sample(most)
             model.prior.calibrate_mask(model.mask_network(model.aggregate(z)).logits, data.mask.float().mean(0))
+
+
+def _affordable_rows(schema: Schema, config: VSAEConfig, wanted: int) -> int:
+    """As many of the wanted rows as go through the networks at once in bounded memory, however wide the table is."""
+    per_row = config.members * len(schema) * (2 * config.attributive.width + 4 * config.latent_dim)
+    return max(64, min(wanted, _NUMBERS_AT_ONCE // per_row))

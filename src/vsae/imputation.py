@@ -1,7 +1,8 @@
 """What one fitted model is for: point imputations, draws, generated data and masks, embeddings.
 
 Rows are worked through in chunks whose size follows from the model's, so memory stays bounded for any number of rows.
-Point imputations use the same latent noise for every row: a row's result depends on nothing but the row.
+Point imputations use the same latent noise for every row: a row's result depends on nothing but the row (except where
+the `paper` preset fills holes with noise).
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.generative import DataDistribution
 from vsae.likelihoods import Bernoulli, Gaussian, Vector
 from vsae.model import VSAE, Decoded
-from vsae.objective import log_likelihood
 from vsae.randomness import generator, private_rng
-from vsae.schema import DISCRETE, Block, Family, Kind, Schema, SchemaError
+from vsae.schema import DISCRETE, Block, Family, Schema, SchemaError
 from vsae.training import History
 
 _CANDIDATES = 20_000  # latents drawn for conditional generation, at least
@@ -65,7 +65,7 @@ class FittedVSAE:
     def probabilities(
         self, columns: Columns, mask: Mask, *, draws: int | None = None
     ) -> dict[str, NDArray[np.float64]]:
-        """P(level | x_o, m) of every discrete variable, (n, levels), for observed cells as well."""
+        """P(level | x_o, m) of every discrete variable, (n, levels); observed cells come from their own latent."""
         out: dict[str, list[NDArray[np.float64]]] = {}
         for _, batch in self._chunks(columns, mask, draws):
             estimate = self._estimate(batch, draws)
@@ -77,6 +77,8 @@ class FittedVSAE:
 
     def draw(self, columns: Columns, mask: Mask, n: int, *, seed: int = 0) -> list[dict[str, NDArray[Any]]]:
         """`n` completed tables, each hole a draw from p(x_u | x_o, m): latents, members and noise all vary."""
+        if n < 1:
+            raise ValueError(f"asked for {n} draws; ask for at least 1")
         pieces: list[dict[str, NDArray[Any]]] = []
         for start, batch in self._chunks(columns, mask, n):
             pieces.append(self._draws(batch, n, generator(seed, start, self.device)))
@@ -87,7 +89,11 @@ class FittedVSAE:
         ]
 
     def missing_probability(self, columns: Columns, mask: Mask, *, draws: int | None = None) -> NDArray[np.float64]:
-        """P(m_i = 0 | x_o, m) under the learned mechanism, (n, M)."""
+        """P(m_i = 0 | z) averaged over z given the row, (n, M).
+
+        The row's own mask is part of what z is inferred from, so this leans towards it: it says how plausible the mask
+        network finds each hole, not how often such a row would have one.
+        """
         self._needs_mask_model()
         parts = []
         for _, batch in self._chunks(columns, mask, draws):
@@ -174,7 +180,8 @@ class FittedVSAE:
         cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any], device: torch.device | str = "cpu"
     ) -> FittedVSAE:
         schema, config = Schema.from_json(content["schema"]), VSAEConfig.from_json(content["config"])
-        model = VSAE(schema, config)
+        with private_rng(0, torch.device("cpu")):
+            model = VSAE(schema, config)
         prefix = "model."
         weights = {name.removeprefix(prefix): x for name, x in tensors.items() if name.startswith(prefix)}
         model.load_state_dict(weights)
@@ -263,17 +270,17 @@ class FittedVSAE:
         z = q.loc[:, None] + q.log_scale.exp()[:, None] * noise
         data = self.model.decode(z.flatten(1, 2), self._decoder_mask(batch.mask, each)).data
         draws = {name: x.sample(rng).unflatten(1, (each, -1)) for name, x in data.items()}  # (E, each, B, …)
-        return {name: x.transpose(0, 1).flatten(0, 1)[:n].cpu().numpy() for name, x in draws.items()}
+        return {name: _dealt(x, n) for name, x in draws.items()}
 
     @torch.no_grad()
     def _generate(self, n: int, rng: torch.Generator) -> tuple[dict[str, NDArray[Any]], Mask]:
-        """Rows are dealt out to the members."""
+        """Rows are dealt out to the members in turn."""
         each = -(-n // self.model.config.members)
         context = self.model.aggregate(self.model.prior.sample(each, rng))
         mask = self._mask_to_generate(context).sample(rng)
         data = self.model.data_network(context, mask)
-        values = {name: x.sample(rng).flatten(0, 1)[:n].cpu().numpy() for name, x in data.items()}
-        return values, mask.flatten(0, 1)[:n].bool().cpu().numpy()
+        values = {name: _dealt(x.sample(rng), n) for name, x in data.items()}
+        return values, _dealt(mask.bool(), n)
 
     @torch.no_grad()
     def _generate_given(
@@ -286,13 +293,16 @@ class FittedVSAE:
         """
         config, rng = self.model.config, generator(seed, -1, self.device)
         known, gone = ([i in at for i in range(len(self.schema))] for at in self._conditions(given, missing))
-        target = self._given_row(given, known)
+        target = self._given_row(given)
+        named = [
+            torch.tensor([v.name in given for v in block.variables], device=self.device) for block in self.schema.blocks
+        ]
         per_candidate = config.members * len(self.schema) * config.latent_dim
         candidates = max(n, min(max(_CANDIDATES, 10 * n), _CHUNK_NUMBERS * 2 // per_candidate))
         parts = []
         for _, length in self._ranges(candidates):
             z = self.model.prior.sample(length, rng)
-            parts.append((z, *self._weigh(z, target, torch.tensor(gone, device=self.device), rng)))
+            parts.append((z, *self._weigh(z, target, named, torch.tensor(gone, device=self.device), rng)))
         z, mask, log_weight = (torch.cat(part, dim=1) for part in zip(*parts, strict=True))  # (E, candidates, …)
         weight = torch.softmax(log_weight.double(), dim=1)
         effective = float((1 / (weight**2).sum(1)).sum())
@@ -303,35 +313,46 @@ class FittedVSAE:
         chosen = torch.multinomial(weight, each, replacement=True, generator=rng)  # (E, each)
         member = torch.arange(config.members, device=self.device)[:, None]
         data = self.model.data_network(self.model.aggregate(z[member, chosen]), mask[member, chosen])
-        values = {name: x.sample(rng).flatten(0, 1)[:n].cpu().numpy() for name, x in data.items()}
-        rows = self.encoding.decode(values)
+        rows = self.encoding.decode({name: _dealt(x.sample(rng), n) for name, x in data.items()})
         for name, value in given.items():
             rows[name][:] = value
-        return rows, (mask[member, chosen].flatten(0, 1)[:n].bool().cpu().numpy() | known) & ~np.array(gone)
+        return rows, (_dealt(mask[member, chosen].bool(), n) | known) & ~np.array(gone)
 
     def _conditions(self, given: Mapping[str, float], missing: Sequence[str]) -> tuple[set[int], set[int]]:
         """Indices of the attributes that are given, and of those that must be missing."""
-        for name in [*given, *missing]:
-            if name not in self.schema.attribute_of:
-                raise SchemaError(f"{name!r} is not an attribute of this model; it has {', '.join(self.schema.names)}")
+        known_names = {"variable": list(self.schema.attribute_of), "attribute": self.schema.names}
+        for what, names in (("variable", list(given)), ("attribute", list(missing))):
+            for name in names:
+                if name not in known_names[what]:
+                    raise SchemaError(
+                        f"there is no {what} {name!r} in this model; it has {', '.join(known_names[what])}"
+                    )
         if missing:
             self._needs_mask_model()
-        known, gone = ({self.schema.attribute_of[name] for name in names} for names in (given, missing))
+        known, gone = {self.schema.attribute_of[n] for n in given}, {self.schema.names.index(n) for n in missing}
+        for i in known & gone:
+            raise SchemaError(f"{self.schema.names[i]!r} can not be both given and missing")
         return known, gone
 
-    def _given_row(self, given: Mapping[str, float], known: list[bool]) -> Batch:
-        """The condition as a batch of one row."""
-        row = {v.name: np.zeros((1, v.size) if v.kind is Kind.VECTOR else 1) for v in self.schema.variables}
-        row |= {name: np.asarray([value]) for name, value in given.items()}
-        return self.encoding.encode(row, np.array([known])).to(self.device).for_members()
+    def _given_row(self, given: Mapping[str, float]) -> Batch:
+        """The condition as a batch of one row; the variables that are not given hold any value that is allowed."""
+        middle = {
+            b.name: np.zeros((1, len(b), b.width) if b.family is Family.VECTOR else (1, len(b)), dtype=int)
+            for b in self.schema.blocks
+        }
+        row = self.encoding.decode(middle) | {name: np.asarray([value]) for name, value in given.items()}
+        return self.encoding.encode(row, np.ones((1, len(self.schema)), dtype=bool)).to(self.device).for_members()
 
-    def _weigh(self, z: Tensor, target: Batch, gone: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    def _weigh(
+        self, z: Tensor, target: Batch, named: list[Tensor], gone: Tensor, rng: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
         """A mask for each z, and the log weight of both; (E, B, M), (E, B)."""
         context = self.model.aggregate(z)
         m = self._mask_to_generate(context)
         mask = m.sample(rng) * ~gone
         data = self.model.data_network(context, mask)
-        log_given = (log_likelihood(self.model, data, target) * target.mask).sum(-1)
+        densities = [(x.log_prob(target.values[name]), at) for (name, x), at in zip(data.items(), named, strict=True)]
+        log_given = torch.cat([log_p * at for log_p, at in densities], dim=-1).sum(-1)
         log_gone = torch.where(gone, m.log_prob(torch.zeros_like(mask)), 0.0).sum(-1)
         return mask, log_given + log_gone
 
@@ -355,6 +376,11 @@ class FittedVSAE:
     def _needs_mask_model(self) -> None:
         if not self.model.config.mask_modelling:
             raise ValueError("this model was fitted with mask_modelling=False, so it knows nothing of masks")
+
+
+def _dealt(x: Tensor, n: int) -> NDArray[Any]:
+    """(E, each, …) → the first n rows, taking one from each member in turn."""
+    return x.transpose(0, 1).flatten(0, 1)[:n].cpu().numpy()
 
 
 def _levels(block: Block, share: NDArray[np.float64]) -> list[NDArray[np.float64]]:

@@ -78,7 +78,7 @@ def _normal_log_density(deviation: Tensor, log_scale: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Gaussian(_Scored):
-    """N(loc, scale²) in standard units: normal, log-normal or logit-normal in natural ones."""
+    """N(loc, scale²) in standard units: normal or log-normal in natural ones."""
 
     loc: Tensor  # (E, B, variables)
     log_scale: Tensor  # broadcastable to it
@@ -117,6 +117,7 @@ class Interval(Gaussian):
 
     Counts are intervals of width one: unlike a Poisson or negative binomial, this may be under- as well as
     over-dispersed (ages, years, scores). A bound is an interval that reaches to infinity (a Tobit likelihood).
+    Targets of the E step are means, not intervals: they are scored by the density.
     """
 
     def log_prob(self, values: Tensor) -> Tensor:

@@ -110,7 +110,7 @@ def objective(model: VSAE, batch: Batch, visible: Tensor, statistics: Statistics
     q = model.propose(batch.with_mask(visible))
     terms = _elbo(model, q.selective, batch, visible, statistics)
     value = loss(terms, visible, model.config)
-    if model.config.match > 0:
+    if model.config.match > 0 and model.config.proposal == "selective":
         apart = q.attributive.kl_to(q.collective) * (batch.usable & ~visible)
         value = value + model.config.match * apart.sum(-1).mean(-1).sum()
     return terms, value

@@ -20,7 +20,10 @@ def private_rng(seed: int, device: torch.device) -> Iterator[None]:
     """
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every other device, too
+        if devices:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
         yield
 
 

@@ -7,11 +7,13 @@ validation score and its own best weights.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,12 @@ from vsae.validation import HeldOut
 
 
 class TrainingDiverged(RuntimeError):
-    """The loss or its gradient stopped being finite; the model holds the last good weights."""
+    """The loss or its gradient stopped being finite; the model holds the last good weights.
+
+    Raised by `fit`, it carries that model as `fitted`.
+    """
+
+    fitted: Any = None
 
 
 class OtherTraining(checkpoint.FileFormatError):
@@ -78,7 +85,7 @@ def train(
     With `checkpoint_path`, the state is written there at every evaluation; where it exists already, training goes on
     from it, bit-identically on the CPU.
     """
-    run = _Run(model, data, held_out, config or model.config, callback)
+    run = _Run(model, data, held_out, config or model.config, seed, callback)
     with private_rng(seed, run.device):
         if checkpoint_path is not None and Path(checkpoint_path).exists():
             run.restore(checkpoint_path)
@@ -95,9 +102,16 @@ class _Run:
     """The moving parts of one training: everything a checkpoint must hold is an attribute here."""
 
     def __init__(
-        self, model: VSAE, data: Batch, held_out: HeldOut | None, config: VSAEConfig, callback: Callback | None
+        self,
+        model: VSAE,
+        data: Batch,
+        held_out: HeldOut | None,
+        config: VSAEConfig,
+        seed: int,
+        callback: Callback | None,
     ) -> None:
         self.model, self.data, self.held_out, self.config, self.callback = model, data, held_out, config, callback
+        self.seed, self.start = seed, {name: value.detach().clone() for name, value in model.named_parameters()}
         self.device = data.mask.device
         self.members = self.config.members
         self.per_epoch = math.ceil(data.rows / self.config.batch_size)
@@ -111,7 +125,7 @@ class _Run:
         )
         self.step = 0
         self.order = torch.empty(0, dtype=torch.long, device=self.device)  # (E, n), this epoch's rows
-        self.best = {name: value.detach().clone() for name, value in model.named_parameters()}
+        self.best = dict(self.start)
         self.best_score = torch.full((self.members,), torch.inf, dtype=torch.float64)
         self.since_best = 0
         self.history = History(best_step=[0] * self.members)
@@ -188,10 +202,10 @@ class _Run:
             self.model.eval()
             score = self.held_out.score(self.model)
             self.model.train()
-        # without a score there is nothing to stop by: the newest weights are the best known
-        better = (score < self.best_score) | score.isnan()
+        # without anything to score by, the newest weights are the best known
+        better = score < self.best_score if self.held_out is not None else torch.ones_like(score, dtype=torch.bool)
         self.since_best = 0 if bool(better.any()) else self.since_best + 1
-        self.best_score = torch.where(better & ~score.isnan(), score, self.best_score)
+        self.best_score = torch.where(score < self.best_score, score, self.best_score)
         _update_members(self.best, self.model, better.to(self.device))
         for member in better.nonzero().flatten().tolist():
             self.history.best_step[member] = self.step
@@ -205,6 +219,17 @@ class _Run:
         self.history.records.append(record)
         return record
 
+    @cached_property
+    def identity(self) -> str:
+        """A hash of all that decides how training goes: settings, seed, starting weights, data and what is withheld."""
+        digest = hashlib.sha256(json.dumps([self.config.to_json(), self.model.schema.to_json(), self.seed]).encode())
+        batch = self.data
+        tensors = {**batch.values, "mask": batch.mask, "usable": batch.usable, **self.start}
+        for name in sorted(tensors):
+            digest.update(name.encode())
+            digest.update(tensors[name].cpu().contiguous().numpy().data)
+        return digest.hexdigest()
+
     def adopt_best(self) -> None:
         if self.history.records:
             _set_weights(self.model, self.best)
@@ -216,8 +241,7 @@ class _Run:
             tensors |= {f"optimizer.{i}.{name}": value for name, value in state.items()}
         tensors |= {"rng": rng_state(self.device), "order": self.order, "best_score": self.best_score}
         content = {
-            "config": self.config.to_json(),
-            "data": _fingerprint(self.data),
+            "identity": self.identity,
             "step": self.step,
             "since_best": self.since_best,
             "history": self.history.__dict__,
@@ -226,7 +250,7 @@ class _Run:
 
     def restore(self, path: str | os.PathLike[str]) -> None:
         tensors, content = checkpoint.read(path, "training state")
-        if VSAEConfig.from_json(content["config"]) != self.config or content["data"] != _fingerprint(self.data):
+        if content.get("identity") != self.identity:
             raise OtherTraining(
                 f"{path}: belongs to another training (other settings or data); delete it to start anew"
             )
@@ -291,15 +315,6 @@ def _update_members(best: dict[str, Tensor], model: nn.Module, better: Tensor) -
         for name, value in model.named_parameters():
             where = better.view(-1, *[1] * (value.dim() - 1))
             best[name] = torch.where(where, value.detach(), best[name])
-
-
-def _fingerprint(data: Batch) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(data.values):
-        digest.update(name.encode())
-        digest.update(data.values[name].cpu().numpy().data)
-    digest.update(data.mask.cpu().numpy().data)
-    return digest.hexdigest()
 
 
 def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -50,7 +50,7 @@ class HeldOut:
         members, chosen, best = range(model.config.members), list[int](), float("inf")
         while True:
             trials = {e: self._score_of_average(decoded, [*chosen, e]) for e in members if e not in chosen}
-            if not trials or min(trials.values()) >= best:
+            if chosen and (not trials or min(trials.values()) >= best):
                 return sorted(chosen)
             chosen.append(min(trials, key=lambda e: trials[e]))
             best = trials[chosen[-1]]

@@ -124,7 +124,7 @@ class Clinic:
         """The table as a user would have it in plain arrays: level names, dates, NaN / None / NaT in its holes.
 
         >>> {name: x[0] for name, x in make_clinic(n=1).table(complete=True).items() if name in ("sex", "visit_date")}
-        {'visit_date': np.datetime64('2020-10-19'), 'sex': 'female'}
+        {'visit_date': np.datetime64('2023-06-10'), 'sex': 'female'}
         """
         columns = self.truth if complete else self.holes
         return {variable.name: self._plain(variable, columns[variable.name]) for variable in self.schema.variables}

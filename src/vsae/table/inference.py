@@ -14,7 +14,7 @@ from vsae.schema import NUMBERS, Kind
 from vsae.table.cells import CALENDAR, LABELS, UNITS, Cells, Storage, scalars
 from vsae.table.errors import TableError
 from vsae.table.plan import ColumnPlan
-from vsae.table.specs import Binary, Categorical, Count, Keep, Ordinal, Real, Spec
+from vsae.table.specs import Binary, Categorical, Count, Keep, Ordinal, Positive, Real, Spec
 from vsae.table.units import EXACT, coarsest_unit, to_numbers
 
 # ours: where a column stops being a category, and where whole numbers stop being worth counting one by one
@@ -74,7 +74,7 @@ def _infer(name: str, facts: Facts) -> Spec:
         return _infer_labels(values)
     if values.dtype.kind == "b":
         return Binary()
-    return Real() if facts.plain else _infer_number(name, facts.cells)
+    return _infer_real(to_numbers(values, "")) if facts.plain else _infer_number(name, facts.cells)
 
 
 def _infer_labels(values: NDArray[Any]) -> Spec:
@@ -93,7 +93,7 @@ def _infer_number(name: str, cells: Cells) -> Spec:
     x = to_numbers(values, unit)
     if not unit:
         if values.dtype.kind == "f" and not _all_whole(x):
-            return Real()
+            return _infer_real(x)
         low, high = values.min(), values.max()
         if low < high and ((values == low) | (values == high)).all():
             return Binary()
@@ -104,6 +104,18 @@ def _infer_number(name: str, cells: Cells) -> Spec:
         if complete and _IDENTIFIER.search(name) and len(seen) == len(values):
             return Keep(f"an identifier: {len(values)} whole numbers, all distinct")
     return Count() if x.max() - x.min() <= _COUNTABLE else Real()
+
+
+def _infer_real(x: NDArray[np.float64]) -> Spec:
+    """Positive where nothing reaches zero and the logarithm is less skewed: amounts, durations, concentrations."""
+    if len(x) <= _FEW_ROWS or x.min() <= 0 or x.min() == x.max():
+        return Real()
+    return Positive() if abs(_skewness(np.log(x))) < _skewness(x) else Real()
+
+
+def _skewness(x: NDArray[np.float64]) -> float:
+    deviation = (x - x.mean()) / max(x.std(), 1e-300)
+    return float((deviation**3).mean())
 
 
 def _all_whole(x: NDArray[np.float64]) -> bool:

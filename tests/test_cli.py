@@ -137,6 +137,41 @@ def test_fit_then_everything_from_the_model(clinic_csv, tmp_path):
     assert "insurance" in shown.stdout
 
 
+def test_levels_may_be_written_as_in_the_file(tmp_path):
+    source, model = tmp_path / "t.csv", tmp_path / "t.vsae"
+    rows = "".join(f"{'true' if i % 3 else 'false'},{1 + i % 4},{i / 7:.2f}\n" for i in range(80))
+    source.write_text(f"flag,grade,x\n{rows},,1.00\n")
+    assert invoke("fit", source, "-o", model, "-q").exit_code == 0
+    done = invoke("sample", model, "-n", 3, "--given", "flag=true", "--given", "grade=3")
+    assert done.exit_code == 0, done.output
+    refused = invoke("sample", model, "--given", "grade=9")
+    assert refused.exit_code == 1
+    assert "'9' is not one of its levels" in refused.stderr
+    assert "there is no column 'foo'" in invoke("sample", model, "--given", "foo=1").stderr
+
+
+def test_a_model_for_another_table_is_refused(clinic_csv, tmp_path):
+    model, other = tmp_path / "m.vsae", tmp_path / "other.csv"
+    assert invoke("fit", clinic_csv, "-o", model, "-q").exit_code == 0
+    other.write_text("foo,bar\n1,\n2,x\n")
+    done = invoke("impute", other, "--model", model)
+    assert done.exit_code == 1
+    assert "none of the fitted columns is in this table" in done.stderr
+
+
+def test_which_texts_are_holes_can_be_said(tmp_path):
+    source, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    source.write_text("a,b\n" + "x,1.5\n?,2.5\ny,missing\n" * 20)
+    assert invoke("impute", source, "-o", out, "-q", "--na", "missing").exit_code == 0
+    text = out.read_text()
+    assert text.count("?") == 20
+    assert "missing" not in text
+
+
+def test_version():
+    assert invoke("--version").stdout.startswith("vsae ")
+
+
 def test_inspect_a_table(clinic_csv):
     shown = invoke("inspect", clinic_csv)
     assert shown.exit_code == 0, shown.output

@@ -486,3 +486,17 @@ def test_an_outlier_in_new_rows_leaves_no_hole(preset):
 def test_settings_that_make_no_sense_are_refused(bad):
     with pytest.raises(ValueError, match=f"{next(iter(bad))} must lie between"):
         VSAEConfig(**bad)
+
+
+def test_draws_of_all_members_spread_as_the_truth_does():
+    """Members with one σ a column stop early with a σ that is far too wide; calibration mends it."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=500)
+    b = a + 0.2 * rng.normal(size=500)
+    mask = np.stack([np.ones(500, dtype=bool), rng.random(500) < 0.7], axis=1)
+    columns = {"a": 50 + 15 * a, "b": 3 + 0.9 * b}
+    model = fit(Schema([real("a"), real("b")]), columns, mask, VSAEConfig(steps=300, members=2, select=False))
+    spreads = [(d["b"] - columns["b"])[~mask[:, 1]].std() for d in model.draw(columns, mask, 6)]
+    truth = 0.2 * 0.9 * np.sqrt(2)  # of a draw against the value it stands for
+    assert max(spreads) < 1.6 * truth
+    assert min(spreads) > 0.6 * truth

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from vsae import __version__
+from vsae.files import DEFAULT_NA
+
 if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
     from vsae.files import FileTable
@@ -35,7 +38,13 @@ Input = Annotated[
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
 SchemaFile = Annotated[
-    Path | None, typer.Option("--schema", help='Kinds that are not to be inferred, as JSON: {"zip": "categorical"}.')
+    Path | None,
+    typer.Option(
+        "--schema",
+        help="A JSON file with kinds that are not to be inferred: "
+        '{"zip": "categorical", "age": {"kind": "count", "min": 0, "max": 120}, "note": "keep"}; '
+        "kinds are real, positive, count, binary, categorical, ordinal, keep.",
+    ),
 ]
 Missing = Annotated[
     list[str] | None, typer.Option("--missing", help="Codes that stand for a hole: age=-1,999; repeatable.")
@@ -43,14 +52,30 @@ Missing = Annotated[
 Steps = Annotated[int | None, typer.Option(min=1, help="Train at most this many steps: fewer is faster and rougher.")]
 Format = Annotated[str | None, typer.Option(help="csv, tsv, jsonl, parquet, feather; if the name does not say.")]
 Delimiter = Annotated[str | None, typer.Option(help="Between the cells of a delimited file; found out if not given.")]
+Holes = Annotated[
+    str | None,
+    typer.Option(
+        "--na",
+        help=f"Texts read as holes, with commas between; else {', '.join(DEFAULT_NA[1:])}; empty cells always are.",
+    ),
+]
 Encoding = Annotated[str | None, typer.Option(help="Of a text file; found out if not given.")]
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
+    if show:
+        typer.echo(f"vsae {__version__}")
+        raise typer.Exit
 
 
 @app.command()
 def impute(
     table: Input,
     out: Annotated[str, typer.Option("--out", "-o", help="Where to write; - is stdout.")] = "-",
-    draws: Annotated[int, typer.Option(min=0, help="Write this many tables of draws, not one of best guesses.")] = 0,
+    draws: Annotated[
+        int, typer.Option(min=0, help="Write so many tables of draws, out.1.csv and on, not one of guesses.")
+    ] = 0,
     model: Annotated[Path | None, typer.Option(help="A fitted model; without it, one is fitted to IN.")] = None,
     schema: SchemaFile = None,
     missing: Missing = None,
@@ -60,6 +85,7 @@ def impute(
     format: Format = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    na: Holes = None,
 ) -> None:
     """Fill the holes of a table; every other character of a text file stays as it is."""
     with one_line_errors(quiet):
@@ -71,11 +97,13 @@ def impute(
             raise typer.BadParameter("a fitted model takes no --schema, --missing or --steps", param_hint="--model")
         targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
         check_target(out, format=format)
-        source = read(table, format, delimiter, encoding, quiet)
+        source = read(table, format, delimiter, encoding, na, quiet)
         imputer = loaded(model) if model else fitted(source, schema, missing, steps, seed, quiet)
         tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
         for target, filled in zip(targets, tables, strict=True):
             source.write(target, filled, format=format)
+            if target != "-" and not quiet:
+                print(f"vsae: wrote {target}", file=sys.stderr)
 
 
 @app.command()
@@ -90,6 +118,7 @@ def fit(
     format: Format = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    na: Holes = None,
 ) -> None:
     """Fit a model to a table and keep it. Killed and started again, it goes on where it was."""
     with one_line_errors(quiet):
@@ -97,9 +126,11 @@ def fit(
             fail(f"{out}: there is no folder {out.parent}; create it first")
         if out.is_dir() or (table != "-" and out.exists() and out.samefile(table)):
             fail(f"{out}: is {'a folder' if out.is_dir() else 'the table itself'}; name another file for the model")
-        source = read(table, format, delimiter, encoding, quiet)
+        source = read(table, format, delimiter, encoding, na, quiet)
         state = out.with_name(f".{out.name}.training")
         fitted(source, schema, missing, steps, seed, quiet, state).save(out)
+        if not quiet:
+            print(f"vsae: wrote {out}", file=sys.stderr)
 
 
 @app.command()
@@ -135,6 +166,7 @@ def inspect(
     format: Format = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    na: Holes = None,
 ) -> None:
     """What the columns of a table would be taken for and where its holes are; or what a model was fitted on."""
     with one_line_errors(quiet=False):
@@ -144,7 +176,7 @@ def inspect(
         if path != "-" and is_model(path):
             show_model(path, loaded(Path(path)))
             return
-        source = read(path, format, delimiter, encoding, quiet=False)
+        source = read(path, format, delimiter, encoding, na, quiet=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the table that is shown says the same
             table = Table.fit(source.data, schema=read_schema(schema), missing_values=missing_codes(missing))
@@ -251,10 +283,13 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(1)
 
 
-def read(path: str, format: str | None, delimiter: str | None, encoding: str | None, quiet: bool) -> FileTable:
+def read(
+    path: str, format: str | None, delimiter: str | None, encoding: str | None, na: str | None, quiet: bool
+) -> FileTable:
     from vsae.files import read_table
 
-    source = read_table(path, format=format, delimiter=delimiter, encoding=encoding)
+    holes = DEFAULT_NA if na is None else tuple(na.split(","))
+    source = read_table(path, format=format, delimiter=delimiter, encoding=encoding, na=holes)
     for note in source.notes if not quiet else ():
         print(f"vsae: {note}", file=sys.stderr)
     return source
@@ -355,8 +390,10 @@ def conditions(imputer: VSAEImputer, options: list[str] | None) -> dict[Any, Any
     given: dict[Any, Any] = {}
     for option in options or []:
         name, equals, value = option.partition("=")
-        if not equals or name not in labels:
-            raise ValueError(f"--given {option}: write it as column=value, with one of {', '.join(labels)}")
+        if not equals:
+            raise ValueError(f"--given {option}: write it as column=value")
+        if name not in labels:
+            raise ValueError(f"--given {option}: there is no column {name!r}; there are {', '.join(labels)}")
         given[labels[name].label] = labels[name].parse(value) if value else MISSING
     return given
 

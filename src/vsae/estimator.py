@@ -101,6 +101,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     def fit(self, X: Any, y: Any = None) -> VSAEImputer:
         """Learn the table X; y is ignored."""
+        if self.config is not None and not isinstance(self.config, VSAEConfig):
+            raise TypeError(f"config must be a VSAEConfig, such as VSAEConfig(steps=500), not {self.config!r}")
         X = self._checked(X, reset=True)
         table = Table.fit(X, schema=self.schema, missing_values=self.missing_values)
         encoded = table.encode(X, unknown=self.unknown)

@@ -8,21 +8,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
-from vsae.encoding import Columns, Encoding, Mask
+from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.imputation import FittedVSAE
+from vsae.likelihoods import ScaledHead
 from vsae.model import VSAE
 from vsae.objective import remask
 from vsae.randomness import private_rng
-from vsae.schema import Schema
+from vsae.schema import Family, Schema
 from vsae.training import Callback, History, OtherTraining, Progress, TrainingDiverged, train
 from vsae.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
 _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
 _NUMBERS_AT_ONCE = 2**27  # floats: half a gigabyte
+_CALIBRATION_DRAWS = 8
 _REFIT_RATE = 0.3  # of the peak learning rate: to take the new cells in, not to start over
 _FEWEST_ROWS_TO_SPLIT = 50  # below that no row can be spared: cells of training rows are scored instead
 
@@ -76,6 +79,8 @@ def fit(
         raise
     if config.prior == "fitted":
         _fit_prior(model, data, seed)
+    if config.variance != "fixed":
+        _calibrate_spread(model, data, seed)
     paths.remove()
     return FittedVSAE(model, encoding, history)
 
@@ -157,3 +162,29 @@ def _affordable_rows(schema: Schema, config: VSAEConfig, wanted: int) -> int:
     """As many of the wanted rows as go through the networks at once in bounded memory, however wide the table is."""
     per_row = config.members * len(schema) * (2 * config.attributive.width + 4 * config.latent_dim)
     return max(64, min(wanted, _NUMBERS_AT_ONCE // per_row))
+
+
+@torch.no_grad()
+def _calibrate_spread(model: VSAE, data: Batch, seed: int) -> None:
+    """Match the spread of draws to the errors on known cells that are hidden for the purpose."""
+    with private_rng(seed, data.mask.device):
+        most = _affordable_rows(model.schema, model.config, _MOST_VALIDATION_ROWS) // _CALIBRATION_DRAWS + 1
+        batch = data.take(torch.randperm(data.rows, device=data.mask.device)[:most]).for_members()
+        visible = remask(batch.mask, 0.15, 0.15)
+        q = model.propose(batch.with_mask(visible)).selective
+        given = model.config.imputation_mask == "given" or not model.config.mask_modelling
+        draws = [model.decode(q.rsample(), visible if given else None).data for _ in range(_CALIBRATION_DRAWS)]
+    for block in numeric_blocks(model.schema):
+        head = model.data_network.heads[block.name]
+        assert isinstance(head, ScaledHead)
+        loc, scale = (torch.stack([getattr(d[block.name], part) for d in draws]) for part in ("mean", "scale"))
+        x = batch.values[block.name]
+        x = x[..., 0] if block.family is Family.INTERVAL else x
+        hidden = (batch.mask & ~visible)[..., list(block.attributes)]  # (1, B, variables)
+        cells = hidden if block.family is not Family.VECTOR else hidden[..., None]
+
+        def total(numbers: Tensor, cells: Tensor = cells) -> Tensor:
+            return (numbers * cells).sum(1).flatten(1)  # (E, columns)
+
+        error, variance = (x - loc.mean(0)) ** 2, (scale**2).mean(0)
+        head.calibrate(total(error), total(loc.var(0)), total(variance))

@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.generative import DataDistribution
-from vsae.likelihoods import Bernoulli, Gaussian, Vector
+from vsae.likelihoods import Bernoulli, Gaussian, ScaledHead, Vector
 from vsae.model import VSAE, Decoded
 from vsae.randomness import generator, private_rng
 from vsae.schema import DISCRETE, Block, Family, Schema, SchemaError
@@ -53,6 +54,19 @@ class FittedVSAE:
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    @cached_property
+    def drawing(self) -> VSAE:
+        """The members that draws and generated rows come from: those whose σ varies from cell to cell, if any.
+
+        One σ a column is as wide where all is known as where nothing is: good to average means with, not to draw.
+        """
+        heads = [head for head in self.model.data_network.heads.values() if isinstance(head, ScaledHead)]
+        sharp = heads[0].per_cell.flatten().nonzero().flatten().tolist() if heads else []
+        if not sharp or len(sharp) == self.model.config.members:
+            return self.model
+        with private_rng(0, self.device):
+            return self.model.take_members(sharp)
 
     # --- imputation
 
@@ -261,24 +275,24 @@ class FittedVSAE:
     @torch.no_grad()
     def _draws(self, batch: Batch, n: int, rng: torch.Generator) -> dict[str, NDArray[Any]]:
         """(n, B, …) per block in standard units; draw i is member i mod E's."""
-        members = self.model.config.members
+        members = self.drawing.config.members
         each = -(-n // members)
         with private_rng(int(torch.randint(2**31, (1,), generator=rng, device=self.device)), self.device):
-            q = self.model.propose(batch).selective
+            q = self.drawing.propose(batch).selective
         shape = (q.loc.shape[0], each, *q.loc.shape[1:])
         noise = torch.randn(shape, generator=rng, device=self.device)
         z = q.loc[:, None] + q.log_scale.exp()[:, None] * noise
-        data = self.model.decode(z.flatten(1, 2), self._decoder_mask(batch.mask, each)).data
+        data = self.drawing.decode(z.flatten(1, 2), self._decoder_mask(batch.mask, each)).data
         draws = {name: x.sample(rng).unflatten(1, (each, -1)) for name, x in data.items()}  # (E, each, B, …)
         return {name: _dealt(x, n) for name, x in draws.items()}
 
     @torch.no_grad()
     def _generate(self, n: int, rng: torch.Generator) -> tuple[dict[str, NDArray[Any]], Mask]:
         """Rows are dealt out to the members in turn."""
-        each = -(-n // self.model.config.members)
-        context = self.model.aggregate(self.model.prior.sample(each, rng))
+        each = -(-n // self.drawing.config.members)
+        context = self.drawing.aggregate(self.drawing.prior.sample(each, rng))
         mask = self._mask_to_generate(context).sample(rng)
-        data = self.model.data_network(context, mask)
+        data = self.drawing.data_network(context, mask)
         values = {name: _dealt(x.sample(rng), n) for name, x in data.items()}
         return values, _dealt(mask.bool(), n)
 
@@ -291,7 +305,7 @@ class FittedVSAE:
         Many (z, m) are drawn, weighted with p(given | m, z) · p(missing | z), and resampled in proportion; rows are
         generated from those that remain, and the given cells set. A warning says when few of them carry the weight.
         """
-        config, rng = self.model.config, generator(seed, -1, self.device)
+        config, rng = self.drawing.config, generator(seed, -1, self.device)
         known, gone = ([i in at for i in range(len(self.schema))] for at in self._conditions(given, missing))
         target = self._given_row(given)
         named = [
@@ -301,7 +315,7 @@ class FittedVSAE:
         candidates = max(n, min(max(_CANDIDATES, 10 * n), _CHUNK_NUMBERS * 2 // per_candidate))
         parts = []
         for _, length in self._ranges(candidates):
-            z = self.model.prior.sample(length, rng)
+            z = self.drawing.prior.sample(length, rng)
             parts.append((z, *self._weigh(z, target, named, torch.tensor(gone, device=self.device), rng)))
         z, mask, log_weight = (torch.cat(part, dim=1) for part in zip(*parts, strict=True))  # (E, candidates, …)
         weight = torch.softmax(log_weight.double(), dim=1)
@@ -312,7 +326,7 @@ class FittedVSAE:
         each = -(-n // config.members)
         chosen = torch.multinomial(weight, each, replacement=True, generator=rng)  # (E, each)
         member = torch.arange(config.members, device=self.device)[:, None]
-        data = self.model.data_network(self.model.aggregate(z[member, chosen]), mask[member, chosen])
+        data = self.drawing.data_network(self.drawing.aggregate(z[member, chosen]), mask[member, chosen])
         rows = self.encoding.decode({name: _dealt(x.sample(rng), n) for name, x in data.items()})
         for name, value in given.items():
             rows[name][:] = value
@@ -347,10 +361,10 @@ class FittedVSAE:
         self, z: Tensor, target: Batch, named: list[Tensor], gone: Tensor, rng: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """A mask for each z, and the log weight of both; (E, B, M), (E, B)."""
-        context = self.model.aggregate(z)
+        context = self.drawing.aggregate(z)
         m = self._mask_to_generate(context)
         mask = m.sample(rng) * ~gone
-        data = self.model.data_network(context, mask)
+        data = self.drawing.data_network(context, mask)
         densities = [(x.log_prob(target.values[name]), at) for (name, x), at in zip(data.items(), named, strict=True)]
         log_given = torch.cat([log_p * at for log_p, at in densities], dim=-1).sum(-1)
         log_gone = torch.where(gone, m.log_prob(torch.zeros_like(mask)), 0.0).sum(-1)
@@ -358,8 +372,8 @@ class FittedVSAE:
 
     def _mask_to_generate(self, context: Tensor) -> Bernoulli:
         """p(m | z) for latents of the prior; certain to be observed where there is no mask model."""
-        m = self.model.mask_network(context)
-        shift = self.model.prior.mask_shift if self.model.config.mask_modelling else torch.inf
+        m = self.drawing.mask_network(context)
+        shift = self.drawing.prior.mask_shift if self.model.config.mask_modelling else torch.inf
         return Bernoulli(m.logits + shift)
 
     def _fill(self, columns: Columns, mask: Mask, imputed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

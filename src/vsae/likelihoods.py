@@ -363,11 +363,12 @@ class Head(nn.Module, ABC):
     def forward(self, raw: Tensor) -> Distribution: ...
 
 
-class _ScaledHead(Head):
+class ScaledHead(Head):
     """Shared by all Gaussian heads: log σ is fixed, one number a column, or that plus one a cell."""
 
     column_log_scale: Tensor
     per_cell: Tensor
+    spread: Tensor  # added to log σ in use, not in training: see `calibrate`
 
     def __init__(self, members: int, columns: int, variance: Variance) -> None:
         super().__init__()
@@ -375,6 +376,7 @@ class _ScaledHead(Head):
         per_cell = [variance == "cell" or (variance == "mixed" and e % 2 == 0) for e in range(members)]
         self.n_parameters = columns * (2 if any(per_cell) else 1)
         self.register_buffer("per_cell", torch.tensor(per_cell).float().view(-1, 1, 1))
+        self.register_buffer("spread", torch.zeros(members, 1, columns))
         start = torch.full((members, 1, columns), _FIXED_LOG_SCALE if variance == "fixed" else 0.0)
         if variance == "fixed":
             self.register_buffer("column_log_scale", start, persistent=False)
@@ -384,10 +386,22 @@ class _ScaledHead(Head):
     def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor]:
         loc, cell = raw[..., : self.columns], raw[..., self.columns :]
         log_scale = self.column_log_scale + self.per_cell * cell if cell.shape[-1] else self.column_log_scale
+        if not self.training:
+            log_scale = log_scale + self.spread
         return loc, log_scale.clamp(*_SCALE_RANGE)
 
+    def calibrate(self, squared_error: Tensor, latent_variance: Tensor, variance: Tensor) -> None:
+        """Set the spread so that σ² and the latents' part make up the error seen; sums per column, (E, columns).
 
-class GaussianHead(_ScaledHead):
+        A σ that is one number a column starts at 1 and moves slowly; training that stops early leaves it too wide.
+        """
+        wanted = (squared_error - latent_variance).clamp_min(0.05 * squared_error)
+        shift = 0.5 * torch.log(wanted / variance)
+        usable = torch.isfinite(shift)  # a column without cells to judge by stays as it is
+        self.spread += torch.where(usable, shift, 0.0).clamp(-4.0, 4.0)[:, None]
+
+
+class GaussianHead(ScaledHead):
     def __init__(self, block: Block, members: int, variance: Variance) -> None:
         super().__init__(members, len(block), variance)
 
@@ -400,7 +414,7 @@ class IntervalHead(GaussianHead):
         return Interval(*self._gaussian_parameters(raw))
 
 
-class VectorHead(_ScaledHead):
+class VectorHead(ScaledHead):
     def __init__(self, block: Block, members: int, variance: Variance) -> None:
         super().__init__(members, len(block) * block.width, variance)
         self.shape = (len(block), block.width)

@@ -132,10 +132,11 @@ class ColumnPlan:
     def parse(self, text: str) -> Any:
         """A value of this column from how a person writes it."""
         for level in self.levels:
-            if str(level) == text:
-                return level
+            if text in (str(level), str(level).lower(), f"{level:g}" if isinstance(level, int | float) else None):
+                return level  # True is also true, 3.0 is also 3
         if self.levels:
-            return text  # `Table.values` says that there is no such level
+            known = ", ".join(map(str, self.levels[:20]))
+            raise TableError(f"column {self.label!r}: {text!r} is not one of its levels: {known}")
         convert, example = _WRITTEN.get(self.storage, (float, "a number such as 12.5"))
         try:
             return convert(text)

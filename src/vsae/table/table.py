@@ -95,6 +95,9 @@ class Table:
         holes = np.ones_like(mask)
         complaints: list[str] = []
         located = [(plan, label) for plan, label in self._located(view) if plan.kind is not None]
+        if view.columns and not any(label in view.columns for _, label in located):
+            known = _some(plan.label for plan in self.modelled)
+            raise TableError(f"none of the fitted columns is in this table; the model knows {known}")
         for j, (plan, label) in enumerate(located):
             columns[plan.name] = np.zeros(view.n, dtype=np.int64 if plan.levels else np.float64)
             if label not in view.columns:

@@ -60,7 +60,7 @@ def imported_rooms(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "vsae":
-            names = [f"vsae.{alias.name}" for alias in node.names]
+            names = [f"vsae.{alias.name}" for alias in node.names if alias.name != "__version__"]
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
         else:

@@ -48,7 +48,7 @@ A step is forward, backward and update on a batch of {machine["batch"]} rows, on
 {machine["torch"]}); the median of several, with the peak memory of its process above that of an idle one. "loop" is the
 same model as a plain loop over attributes (`benchmark/naive.py`). "impute" fills {scaling.IMPUTED_ROWS} rows, each with
 20 latent draws. "default" is one member of the default ensemble.
-Run `vsae bench scaling --out results/scaling/cpu.json` to repeat it.
+Run `vsae bench scaling --out results/scaling/cpu.json` to repeat it. {saved.get("note", "")}
 
 {markdown(["table", "attributes", *(f"{p} {w}" for p, w in columns)], lines)}
 
@@ -131,6 +131,9 @@ was run on; compare rows only where these are the same. The settings of every ru
 
 NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
 `vsae bench ablation` repeats it.
+
+These are development figures: the defaults were chosen by looking at this table, on one mask and one seed, so its errors
+say what a change does, not how the chosen recipe fares on tables it has not seen.
 """
 
 

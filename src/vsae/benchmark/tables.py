@@ -132,8 +132,8 @@ was run on; compare rows only where these are the same. The settings of every ru
 NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
 `vsae bench ablation` repeats it.
 
-These are development figures: the defaults were chosen by looking at this table, on one mask and one seed, so its errors
-say what a change does, not how the chosen recipe fares on tables it has not seen.
+These are development figures: the defaults were chosen by looking at this table, on one mask and one seed, so its
+errors say what a change does, not how the chosen recipe fares on tables it has not seen.
 """
 
 

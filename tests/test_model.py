@@ -90,10 +90,10 @@ def test_what_is_hidden_is_never_read(schema, batch, proposal, holes):
 
 def test_attributive_proposal_reads_only_its_own_attribute(schema, batch, plain_config):
     model = VSAE(schema, plain_config)
-    before = model.attributive(batch).loc
+    before = model.propose(batch).attributive.loc
     changed = dict(batch.values)
     changed["categorical"] = (batch.values["categorical"] * 0) + torch.tensor([2, 0, 6])
-    after = model.attributive(type(batch)(changed, batch.mask)).loc
+    after = model.propose(type(batch)(changed, batch.mask)).attributive.loc
     touched = {schema.names.index(name) for name in ("colour", "single", "town")}
     for i in range(len(schema)):
         assert torch.equal(before[:, :, i], after[:, :, i]) or i in touched

@@ -15,7 +15,7 @@ from vsae.features import NumberFeatures
 from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.likelihoods import Bernoulli
 from vsae.prior import LatentPrior
-from vsae.proposals import AttributiveProposal, CollectiveProposal, DiagonalNormal, select
+from vsae.proposals import AttributiveProposal, CollectiveProposal, DiagonalNormal, number_blocks, numbers, select
 from vsae.schema import Schema
 
 
@@ -51,16 +51,12 @@ class VSAE(nn.Module):
         super().__init__()
         self.schema, self.config = schema, config
         members, latent = config.members, config.latent_dim
-        self.attributive = AttributiveProposal(
-            schema,
-            members,
-            config.attributive,
-            latent,
-            config.holes,
-            config.features,
-            fill=config.proposal == "attributive",
-        )
-        self.collective = CollectiveProposal(schema, members, config.collective, latent, config.holes, config.features)
+        self.number_blocks = number_blocks(schema)
+        self.features = NumberFeatures(sum(len(block) for block in self.number_blocks), config.features)
+        inputs = (latent, config.holes, self.features.width)
+        fill = config.proposal == "attributive"
+        self.attributive = AttributiveProposal(schema, members, config.attributive, *inputs, fill)
+        self.collective = CollectiveProposal(schema, members, config.collective, *inputs)
         self.aggregate = Concatenation(len(schema), latent)
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
         self.data_network = DataNetwork(schema, members, self.aggregate.width, config.data_net, config.variance)
@@ -72,12 +68,7 @@ class VSAE(nn.Module):
     def take_members(self, index: Sequence[int]) -> VSAE:
         """A model of some of the members, with copies of their weights."""
         model = VSAE(self.schema, self.config.replace(members=len(index))).to(self.owner.device)
-        shared = {
-            f"{path}.{n}"
-            for path, m in self.named_modules()
-            if isinstance(m, NumberFeatures)
-            for n in ("knots", "edges")
-        }
+        shared = {f"features.{name}" for name in self.features.state_dict()}
         state = {name: x if name in shared else x[list(index)] for name, x in self.state_dict().items()}
         model.load_state_dict(state)
         return model.train(self.training)
@@ -92,15 +83,16 @@ class VSAE(nn.Module):
         )
 
     def fit_features(self, data: Batch) -> None:
-        """Let the first layers look at the columns of a data set (n, …) once."""
-        for layer in (self.attributive.input, self.collective.input):
-            if layer.number_blocks:
-                layer.features.fit(layer.numbers(data), data.mask[:, layer.number_attributes])
+        """Let the features of numbers look at the columns of a data set (n, …) once."""
+        if self.number_blocks:
+            attributes = [i for block in self.number_blocks for i in block.attributes]
+            self.features.fit(numbers(self.number_blocks, data), data.mask[:, attributes])
 
     def propose(self, batch: Batch) -> Proposals:
         """q(z | x_o, m), each (E, B, M, L)."""
-        attributive = self.attributive(batch)
-        collective = self.collective(batch)
+        features = self.features(numbers(self.number_blocks, batch)) if self.number_blocks else None
+        attributive = self.attributive(batch, features)
+        collective = self.collective(batch, features)
         if self.config.proposal == "attributive":
             selective = attributive
         elif self.config.proposal == "collective":

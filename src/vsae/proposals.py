@@ -4,7 +4,8 @@
     collective   q_ψ(z_i | x_o, m)     one network that reads every observed attribute and the mask
     selective    Eq. 6: the first where m_i = 1, the second where m_i = 0
 
-Both networks begin with a linear map of the same features: numbers as they are, levels one-hot, vectors as they are.
+Both networks begin with a linear map of the same features: those of numbers (`features.py`), computed once for both,
+levels one-hot, vectors as they are.
 The first keeps attributes apart (`SeparateInput`), the second adds them up (`JointInput`). A linear map of a one-hot
 vector is a row of its weight matrix, so levels go through one embedding table, whatever their number.
 """
@@ -19,7 +20,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vsae.batch import Batch
-from vsae.features import FeatureSet, NumberFeatures
 from vsae.nets import GroupedLinear, Hidden, NetShape
 from vsae.schema import DISCRETE, Block, Family, Schema
 
@@ -79,13 +79,12 @@ class _Input(nn.Module):
     level_owner: Tensor
     level_attributes: Tensor
 
-    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, features: FeatureSet) -> None:
+    def __init__(self, schema: Schema, members: int, width: int, holes: Holes) -> None:
         super().__init__()
         self.members, self.width, self.noise = members, width, holes == "noise"
-        self.number_blocks = [b for b in schema.blocks if b.family in (Family.GAUSSIAN, Family.INTERVAL)]
+        self.number_blocks = number_blocks(schema)
         self.code_blocks = [b for b in schema.blocks if b.family in DISCRETE]
         self.vector_blocks = [b for b in schema.blocks if b.family is Family.VECTOR]
-        self.features = NumberFeatures(sum(len(block) for block in self.number_blocks), features)
         sizes = [size for block in self.code_blocks for size in block.sizes]
         self.levels = sum(sizes)
         self.register_buffer("code_offsets", torch.tensor([0, *sizes]).cumsum(0)[:-1], persistent=False)
@@ -94,12 +93,6 @@ class _Input(nn.Module):
         owner = torch.repeat_interleave(torch.tensor(sizes, dtype=torch.long))
         self.register_buffer("level_owner", owner, persistent=False)  # variable of each level
         self.register_buffer("level_attributes", self.code_attributes[owner], persistent=False)
-
-    def numbers(self, batch: Batch) -> Tensor:
-        """(E, B, numbers)"""
-        parts = [batch.values[b.name] for b in self.number_blocks]
-        return torch.cat([x[..., 0] if b.family is Family.INTERVAL else x
-                          for b, x in zip(self.number_blocks, parts, strict=True)], dim=-1)  # fmt: skip
 
     def codes(self, batch: Batch) -> Tensor:
         """Rows of the embedding table, (E, B, codes)"""
@@ -120,6 +113,16 @@ class _Input(nn.Module):
         return codes + first.view(-1, *[1] * (codes.dim() - 1))
 
 
+def number_blocks(schema: Schema) -> list[Block]:
+    return [block for block in schema.blocks if block.family in (Family.GAUSSIAN, Family.INTERVAL)]
+
+
+def numbers(blocks: list[Block], batch: Batch) -> Tensor:
+    """The values of number blocks side by side, (…, numbers)."""
+    parts = [batch.values[b.name][..., 0] if b.family is Family.INTERVAL else batch.values[b.name] for b in blocks]
+    return torch.cat(parts, dim=-1)
+
+
 def _attributes(blocks: list[Block]) -> Tensor:
     return torch.tensor([i for block in blocks for i in block.attributes], dtype=torch.long)
 
@@ -130,7 +133,7 @@ def _table(members: int, levels: int, width: int, fan_in: int) -> nn.Parameter:
 
 
 class SeparateInput(_Input):
-    """A linear layer per attribute, attributes kept apart: Batch → (E, M, B, width).
+    """A linear layer per attribute, attributes kept apart: Batch, features of its numbers → (E, M, B, width).
 
     An attribute of several variables gets the sum of their maps: a linear map of their concatenation. What it gives
     for an unobserved attribute is not used by the selective proposal, so the holes are filled only on request.
@@ -138,14 +141,12 @@ class SeparateInput(_Input):
 
     order: Tensor
 
-    def __init__(
-        self, schema: Schema, members: int, width: int, holes: Holes, features: FeatureSet, fill: bool
-    ) -> None:
-        super().__init__(schema, members, width, holes, features)
+    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, n_features: int, fill: bool) -> None:
+        super().__init__(schema, members, width, holes)
         self.fill = fill
         self.attributes = len(schema)
-        numbers = sum(len(block) for block in self.number_blocks)
-        self.number_map = GroupedLinear((members, numbers), self.features.width, width) if numbers else None
+        count = len(self.number_attributes)
+        self.number_map = GroupedLinear((members, count), n_features, width) if count else None
         self.table = _table(members, self.levels, width, fan_in=1) if self.levels else None
         self.vector_maps = nn.ModuleList(
             GroupedLinear((members, len(block)), block.width, width) for block in self.vector_blocks
@@ -156,13 +157,12 @@ class SeparateInput(_Input):
         self.in_order = bool((owner == torch.arange(len(owner))).all())
         self.register_buffer("order", owner if self.grouped else owner.argsort(), persistent=False)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, features: Tensor | None) -> Tensor:
         parts = []
-        if self.number_map is not None:
-            numbers = self.numbers(batch)
+        if self.number_map is not None and features is not None:
             if self.fill:
-                numbers = self.filled(numbers, batch.mask[..., self.number_attributes])
-            parts.append(self.number_map(self.features(numbers).transpose(-2, -3)))
+                features = self.filled(features, batch.mask[..., self.number_attributes, None])
+            parts.append(self.number_map(features.transpose(-2, -3)))
         if self.table is not None:
             parts.append(self._levels(batch, self.table))
         for block, linear in zip(self.vector_blocks, self.vector_maps, strict=True):
@@ -188,25 +188,24 @@ class SeparateInput(_Input):
 
 
 class JointInput(_Input):
-    """A linear layer on [x_o, m], holes filled with zeros or noise: Batch → (E, B, width)."""
+    """A linear layer on [x_o, m], holes filled with zeros or noise: Batch, features → (E, B, width)."""
 
     vector_attributes: Tensor
 
-    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, features: FeatureSet) -> None:
-        super().__init__(schema, members, width, holes, features)
+    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, n_features: int) -> None:
+        super().__init__(schema, members, width, holes)
         entries = [(b, i) for b in self.vector_blocks for i in b.attributes]
         owner = torch.tensor([i for b, i in entries for _ in range(b.width)], dtype=torch.long)
         self.register_buffer("vector_attributes", owner, persistent=False)  # per vector entry
-        dense = len(self.number_attributes) * self.features.width + len(owner) + len(schema)
+        dense = len(self.number_attributes) * n_features + len(owner) + len(schema)
         self.dense = GroupedLinear((members,), dense, width)
         self.table = _table(members, self.levels, width, dense + len(self.code_attributes)) if self.levels else None
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, features: Tensor | None) -> Tensor:
         mask = batch.mask
         parts = [mask.float()]
-        if self.number_blocks:
-            seen = mask[..., self.number_attributes, None]
-            parts.append(self.filled(self.features(self.numbers(batch)), seen).flatten(-2))
+        if features is not None:
+            parts.append(self.filled(features, mask[..., self.number_attributes, None]).flatten(-2))
         if self.vector_blocks:
             entries = torch.cat([batch.values[b.name].flatten(-2) for b in self.vector_blocks], dim=-1)
             parts.append(self.filled(entries, mask[..., self.vector_attributes]))
@@ -234,17 +233,17 @@ class AttributiveProposal(nn.Module):
         shape: NetShape,
         latent_dim: int,
         holes: Holes,
-        features: FeatureSet,
+        n_features: int,
         fill: bool = False,
     ) -> None:
         super().__init__()
         groups = (members, len(schema))
-        self.input = SeparateInput(schema, members, shape.width, holes, features, fill)
+        self.input = SeparateInput(schema, members, shape.width, holes, n_features, fill)
         self.hidden = Hidden(groups, shape)
         self.last = GroupedLinear(groups, shape.width, 2 * latent_dim)
 
-    def forward(self, batch: Batch) -> DiagonalNormal:
-        parameters: Tensor = self.last(self.hidden(self.input(batch)))  # (E, M, B, 2L)
+    def forward(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
+        parameters: Tensor = self.last(self.hidden(self.input(batch, features)))  # (E, M, B, 2L)
         return _as_normal(parameters.transpose(1, 2))
 
 
@@ -252,14 +251,14 @@ class CollectiveProposal(nn.Module):
     """q_ψ(z_i | x_o, m) for every attribute."""
 
     def __init__(
-        self, schema: Schema, members: int, shape: NetShape, latent_dim: int, holes: Holes, features: FeatureSet
+        self, schema: Schema, members: int, shape: NetShape, latent_dim: int, holes: Holes, n_features: int
     ) -> None:
         super().__init__()
         self.attributes = len(schema)
-        self.input = JointInput(schema, members, shape.width, holes, features)
+        self.input = JointInput(schema, members, shape.width, holes, n_features)
         self.hidden = Hidden((members,), shape)
         self.last = GroupedLinear((members,), shape.width, 2 * latent_dim * len(schema))
 
-    def forward(self, batch: Batch) -> DiagonalNormal:
-        parameters: Tensor = self.last(self.hidden(self.input(batch)))  # (E, B, M·2L)
+    def forward(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
+        parameters: Tensor = self.last(self.hidden(self.input(batch, features)))  # (E, B, M·2L)
         return _as_normal(parameters.unflatten(-1, (self.attributes, -1)))

@@ -1,5 +1,6 @@
 # make demo   sets up .venv and fills the holes of a built-in table
 # make test   sets up .venv and runs everything CI runs
+# make peers  sets up the environments of the competing imputers, one each under .peers
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,7 +13,7 @@ ifneq ($(wildcard ../shared/data),)
 export VSAE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test lint types unit slow bench clean
+.PHONY: help setup demo test lint types unit slow bench peers clean
 
 help:
 	@grep -E '^# make' Makefile | sed 's/^# //'
@@ -45,5 +46,8 @@ slow: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/vsae bench scaling --out results/scaling/cpu.json
 
+peers: $(INSTALLED)
+	$(BIN)/python -m vsae.benchmark.peers.environments $(PEERS)
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -27,6 +27,7 @@ ROOMS = [
     "generative",
     "prior",
     "config",
+    "effort",
     "model",
     "objective",
     "em",
@@ -92,6 +93,6 @@ class Absent:
         if name.split(".")[0] in {"typer", "rich", "narwhals", "pandas", "polars", "pyarrow", "scipy.stats"}:
             raise ImportError(f"{name} is not here")
 sys.meta_path.insert(0, Absent())
-import vsae.fitting, vsae.datasets, vsae.missingness, vsae.metrics, vsae.benchmark.scaling
+import vsae.fitting, vsae.datasets, vsae.missingness, vsae.metrics, vsae.benchmark.scaling, vsae.benchmark.peers.runner
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,4 +11,6 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_what_the_rows_make_them(name):
-    assert (ROOT / "docs" / name).read_text() == PAGES[name](ROOT / "results"), "run `vsae bench tables`"
+    page = ROOT / "docs" / name
+    text = page.read_text() if page.exists() else None
+    assert text == PAGES[name](ROOT / "results"), "run `vsae bench tables`"

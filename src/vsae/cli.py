@@ -49,7 +49,8 @@ SchemaFile = Annotated[
 Missing = Annotated[
     list[str] | None, typer.Option("--missing", help="Codes that stand for a hole: age=-1,999; repeatable.")
 ]
-Steps = Annotated[int | None, typer.Option(min=1, help="Train at most this many steps: fewer is faster and rougher.")]
+Effort = Annotated[str, typer.Option(help="fast, default or best: time for quality.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Train at most this many steps, whatever the effort.")]
 Format = Annotated[str | None, typer.Option(help="csv, tsv, jsonl, parquet, feather; if the name does not say.")]
 Delimiter = Annotated[str | None, typer.Option(help="Between the cells of a delimited file; found out if not given.")]
 Holes = Annotated[
@@ -79,6 +80,7 @@ def impute(
     model: Annotated[Path | None, typer.Option(help="A fitted model; without it, one is fitted to IN.")] = None,
     schema: SchemaFile = None,
     missing: Missing = None,
+    effort: Effort = "default",
     steps: Steps = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -93,12 +95,14 @@ def impute(
 
         if draws and out == "-":
             raise typer.BadParameter("several tables need a file name: give -o", param_hint="--draws")
-        if model and (schema or missing or steps):
-            raise typer.BadParameter("a fitted model takes no --schema, --missing or --steps", param_hint="--model")
+        if model and (schema or missing or steps or effort != "default"):
+            raise typer.BadParameter(
+                "a fitted model takes no --schema, --missing, --effort or --steps", param_hint="--model"
+            )
         targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
         check_target(out, format=format)
         source = read(table, format, delimiter, encoding, na, quiet)
-        imputer = loaded(model) if model else fitted(source, schema, missing, steps, seed, quiet)
+        imputer = loaded(model) if model else fitted(source, schema, missing, effort, steps, seed, quiet)
         tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
         for target, filled in zip(targets, tables, strict=True):
             source.write(target, filled, format=format)
@@ -112,6 +116,7 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")],
     schema: SchemaFile = None,
     missing: Missing = None,
+    effort: Effort = "default",
     steps: Steps = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -128,7 +133,7 @@ def fit(
             fail(f"{out}: is {'a folder' if out.is_dir() else 'the table itself'}; name another file for the model")
         source = read(table, format, delimiter, encoding, na, quiet)
         state = out.with_name(f".{out.name}.training")
-        fitted(source, schema, missing, steps, seed, quiet, state).save(out)
+        fitted(source, schema, missing, effort, steps, seed, quiet, state).save(out)
         if not quiet:
             print(f"vsae: wrote {out}", file=sys.stderr)
 
@@ -245,6 +250,38 @@ def ablation(
     )
 
 
+@bench.command()
+def peers(
+    out: Annotated[Path, typer.Option(help="Folder for the JSON rows; those that are there are not run again.")] = Path(
+        "results/peers"
+    ),
+    grid: Annotated[str, typer.Option(help="core or full: what is taken where nothing is given below.")] = "core",
+    tables: Annotated[list[str] | None, typer.Option(help="Tables; repeatable.")] = None,
+    mechanisms: Annotated[list[str] | None, typer.Option(help="Such as mcar0.5 or nmar0.3; repeatable.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="Methods; repeatable.")] = None,
+    seeds: Annotated[list[int] | None, typer.Option(help="Seeds; repeatable.")] = None,
+    limit: Annotated[float, typer.Option(min=0, help="Seconds a run may take.")] = 300,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each run.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
+    environments: Annotated[Path | None, typer.Option(help="Where `make peers` put them; .peers if not given.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run again what failed.")] = False,
+    assume_timeouts: Annotated[
+        bool, typer.Option("--assume-timeouts", help="Too slow for one mask of a table is too slow for its others.")
+    ] = False,
+) -> None:
+    """Other imputers and ours on the same holes: errors in sample and on new rows, seconds, memory."""
+    from vsae.benchmark.peers import runner as module
+
+    with one_line_errors(quiet=False):
+        module.run(
+            module.Runner(out, limit, threads, environments or module.ENVIRONMENTS, again, assume_timeouts),
+            module.grid_of(grid, tables, mechanisms, seeds),
+            methods or list(module.METHODS),
+            jobs,
+            typer.echo,
+        )
+
+
 @bench.command("tables")
 def bench_tables(
     results: Annotated[Path, typer.Option(help="The folder of committed rows.")] = Path("results"),
@@ -299,19 +336,23 @@ def fitted(
     source: FileTable,
     schema: Path | None,
     missing: list[str] | None,
+    effort: str,
     steps: int | None,
     seed: int,
     quiet: bool,
     state: Path | None = None,
 ) -> VSAEImputer:
-    from vsae.config import VSAEConfig
+    from vsae.effort import EFFORTS
     from vsae.estimator import VSAEImputer
     from vsae.training import OtherTraining
 
+    if effort not in EFFORTS:
+        raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {effort!r}", param_hint="--effort")
     imputer = VSAEImputer(
         schema=read_schema(schema),
         missing_values=missing_codes(missing),
-        config=VSAEConfig(steps=steps) if steps else None,
+        effort=effort,  # type: ignore[arg-type]
+        config={"steps": steps} if steps else None,
         random_state=seed,
         verbose=not quiet,
         checkpoint_path=state,

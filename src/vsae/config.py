@@ -39,12 +39,12 @@ class VSAEConfig:
     """
 
     # --- the model
-    latent_dim: int = 8  # L, per attribute
-    attributive: NetShape = NetShape(width=64, depth=1)
-    collective: NetShape = NetShape(width=256, depth=2, residual=True, dropout=0.1)
-    mask_net: NetShape = NetShape(width=128, depth=1)
-    data_net: NetShape = NetShape(width=256, depth=1, residual=True)
-    members: int = 2  # E: an ensemble trains as one batched computation
+    latent_dim: int = 4  # L, per attribute
+    attributive: NetShape = NetShape(width=32, depth=1)
+    collective: NetShape = NetShape(width=128, depth=2, residual=True, dropout=0.1)
+    mask_net: NetShape = NetShape(width=64, depth=1)
+    data_net: NetShape = NetShape(width=128, depth=1, residual=True)
+    members: int = 4  # E: an ensemble trains as one batched computation
     proposal: Proposal = "selective"  # ablation: one of the two proposals for every attribute
     holes: Holes = "zero"  # what the networks read where nothing was observed
     features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
@@ -55,21 +55,21 @@ class VSAEConfig:
     imputation_mask: DecoderMask = "reconstructed"  # … and when imputing (the paper: the given one)
 
     # --- the objective
-    kl_visible: float = 0.02  # DIFF(paper): weight 1 collapses the collective proposal
-    kl_hidden: float = 0.006
+    kl_visible: float = 0.01  # DIFF(paper): weight 1 collapses the collective proposal
+    kl_hidden: float = 0.003
     remask: tuple[float, float] = (0.2, 0.4)  # DIFF(paper): hide this share of what is observed, and score it
     remask_rows: float = 1.0  # share of the rows that are re-masked
-    match: float = 0.3  # weight of KL(attributive ‖ collective) where an attribute is known but hidden
+    match: float = 0.1  # weight of KL(attributive ‖ collective) where an attribute is known but hidden
     e_step_samples: int = 0  # DIFF(paper): 100; targets from an untrained decoder teach little
     e_step_latents: Literal["prior", "collective"] = "prior"
     e_step_weight: float = 1.0
     e_step_warmup: int = 20  # epochs before the first E step
 
     # --- the training
-    steps: int | None = 1500  # at most; None: `epochs` decides
+    steps: int | None = 1000  # at most; None: `epochs` decides
     epochs: int | None = None  # at most
     batch_size: int = 128
-    learning_rate: float = 2e-3
+    learning_rate: float = 4e-3
     weight_decay: float = 0.1
     schedule: Literal["cosine", "constant"] = "cosine"
     warmup: float = 0.1  # share of the steps, cosine only

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import vsae
 from vsae import checkpoint
 from vsae.config import VSAEConfig
+from vsae.effort import Effort, config_for
 from vsae.fitting import fit
 from vsae.imputation import FittedVSAE
 from vsae.progress import training_progress
@@ -54,8 +55,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         Codes that stand for a hole, per column: `{"age": [-1, 999]}`.
     unknown : {"keep", "error"}
         What `transform` does with a level that was not there in `fit`: leave the cell as it is, or refuse.
-    config : VSAEConfig, optional
-        The model and its training; the default needs no tuning.
+    effort : {"default", "fast", "best"}
+        Time for quality: how large the networks are, how many are averaged, and how long they train. Sizes follow from
+        the table; all levels stop early by their error on held-out cells.
+    config : VSAEConfig or dict, optional
+        The model and its training in full, or changes to what `effort` chooses: `{"steps": 200}`.
     random_state : int, RandomState or None
     device : str, optional
         "cpu" or "cuda"; a GPU is used where there is one.
@@ -67,7 +71,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     Examples
     --------
     >>> X = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 6.0], [np.nan, 8.0]])
-    >>> filled = VSAEImputer(config=VSAEConfig(steps=20), random_state=0).fit_transform(X)
+    >>> filled = VSAEImputer(config={"steps": 20}, random_state=0).fit_transform(X)
     >>> filled.shape, bool(np.isnan(filled).any())
     ((4, 2), False)
     """
@@ -82,7 +86,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         schema: Mapping[Any, Any] | None = None,
         missing_values: Mapping[Any, Any] | None = None,
         unknown: Literal["keep", "error"] = "keep",
-        config: VSAEConfig | None = None,
+        effort: Effort = "default",
+        config: VSAEConfig | Mapping[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str | None = None,
         verbose: bool = False,
@@ -91,6 +96,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.schema = schema
         self.missing_values = missing_values
         self.unknown = unknown
+        self.effort = effort
         self.config = config
         self.random_state = random_state
         self.device = device
@@ -101,18 +107,21 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     def fit(self, X: Any, y: Any = None) -> VSAEImputer:
         """Learn the table X; y is ignored."""
-        if self.config is not None and not isinstance(self.config, VSAEConfig):
-            raise TypeError(f"config must be a VSAEConfig, such as VSAEConfig(steps=500), not {self.config!r}")
+        if not isinstance(self.config, VSAEConfig | Mapping | None):
+            raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
         X = self._checked(X, reset=True)
         table = Table.fit(X, schema=self.schema, missing_values=self.missing_values)
         encoded = table.encode(X, unknown=self.unknown)
+        config = self.config
+        if not isinstance(config, VSAEConfig):
+            config = config_for(table.schema, encoded.n_rows, self.effort, **(config or {}))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with training_progress(f"fitting {encoded.n_rows} rows", quiet=not self.verbose) as callback:
             fitted = fit(
                 table.schema,
                 encoded.columns,
                 encoded.mask,
-                self.config,
+                config,
                 seed=seed,
                 device=self.device,
                 callback=callback,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
+from vsae.effort import config_for
 from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.imputation import FittedVSAE
 from vsae.likelihoods import ScaledHead
@@ -53,7 +54,7 @@ def fit(
     >>> bool((filled["b"][mask[:, 1]] == columns["b"][mask[:, 1]]).all())
     True
     """
-    config = config or VSAEConfig()
+    config = config or config_for(schema, len(mask))
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     encoding = Encoding.fit(schema, columns, mask, config.scaling)
     data = encoding.encode(columns, mask).to(device)

@@ -46,9 +46,9 @@ class DiagonalNormal(NamedTuple):
 
     def kl_to(self, other: DiagonalNormal) -> Tensor:
         """KL(self ‖ other), (E, B, M)."""
-        ratio = torch.exp(2 * (self.log_scale - other.log_scale))
+        log_ratio = 2 * (self.log_scale - other.log_scale)
         shift = ((self.loc - other.loc) * torch.exp(-other.log_scale)) ** 2
-        return 0.5 * (ratio + shift - 1 - torch.log(ratio)).sum(-1)
+        return 0.5 * (torch.exp(log_ratio) + shift - 1 - log_ratio).sum(-1)
 
     def log_prob(self, z: Tensor) -> Tensor:
         """log q(z_i), (E, B, M)."""
@@ -56,8 +56,7 @@ class DiagonalNormal(NamedTuple):
         return (-0.5 * standard**2 - self.log_scale - 0.5 * math.log(2 * math.pi)).sum(-1)
 
 
-def _as_normal(parameters: Tensor) -> DiagonalNormal:
-    loc, log_scale = parameters.chunk(2, dim=-1)
+def _as_normal(loc: Tensor, log_scale: Tensor) -> DiagonalNormal:
     return DiagonalNormal(loc, log_scale.clamp(*_LOG_SCALE_RANGE))
 
 
@@ -244,7 +243,7 @@ class AttributiveProposal(nn.Module):
 
     def forward(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
         parameters: Tensor = self.last(self.hidden(self.input(batch, features)))  # (E, M, B, 2L)
-        return _as_normal(parameters.transpose(1, 2))
+        return _as_normal(*(part.transpose(1, 2).contiguous() for part in parameters.chunk(2, dim=-1)))
 
 
 class CollectiveProposal(nn.Module):
@@ -260,5 +259,5 @@ class CollectiveProposal(nn.Module):
         self.last = GroupedLinear((members,), shape.width, 2 * latent_dim * len(schema))
 
     def forward(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
-        parameters: Tensor = self.last(self.hidden(self.input(batch, features)))  # (E, B, M·2L)
-        return _as_normal(parameters.unflatten(-1, (self.attributes, -1)))
+        parameters: Tensor = self.last(self.hidden(self.input(batch, features)))  # (E, B, 2·M·L)
+        return _as_normal(*(part.unflatten(-1, (self.attributes, -1)) for part in parameters.chunk(2, dim=-1)))

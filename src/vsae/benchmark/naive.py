@@ -40,12 +40,13 @@ class LoopVSAE(nn.Module):
         mask = batch.mask[0]
         x = {v.name: _values(self.schema.blocks, batch, v) for v in self.schema.variables}
         joint = torch.cat([_features(v, x[v.name]) * mask[:, i, None] for i, v in self._variables()], dim=1)
-        collective = self.collective(torch.cat([joint, mask.float()], dim=1)).chunk(len(self.schema), dim=1)
+        collective = self.collective(torch.cat([joint, mask.float()], dim=1)).chunk(2, dim=1)
 
         latents, kl = [], torch.zeros(len(mask), device=mask.device)
         for i, attribute in enumerate(self.schema):
             own = torch.cat([_features(v, x[v.name]) for v in attribute.variables], dim=1)
-            parameters = torch.where(mask[:, i, None], self.attributive[i](own), collective[i])
+            others = torch.cat([part.chunk(len(self.schema), dim=1)[i] for part in collective], dim=1)
+            parameters = torch.where(mask[:, i, None], self.attributive[i](own), others)
             loc, log_scale = parameters.chunk(2, dim=1)
             q = D.Normal(loc, log_scale.clamp(-7.0, 5.0).exp(), validate_args=False)
             latents.append(q.loc + q.scale * noise[:, i])

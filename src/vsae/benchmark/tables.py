@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,9 @@ import numpy as np
 
 from vsae.atomic import write_text
 from vsae.benchmark import scaling
+from vsae.benchmark.markup import MADE, markdown
+from vsae.benchmark.peers import pages as peers
 from vsae.metrics import NRMSE_DEFINITIONS
-
-_MADE = "<!-- made by `vsae bench tables` from {source}; do not edit -->"
-
-
-def markdown(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A table; the first column is left-aligned, the others right.
-
-    >>> print(markdown(["a", "b"], [["x", 1]]))
-    | a | b |
-    |---|--:|
-    | x | 1 |
-    """
-    headings = list(headings)
-    lines = [headings, ["---", *["--:"] * (len(headings) - 1)], *rows]
-    text = ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]
-    text[1] = text[1].replace(" ", "")
-    return "\n".join(text)
 
 
 def scaling_page(results: Path) -> str:
@@ -41,7 +27,7 @@ def scaling_page(results: Path) -> str:
             cells = (scaling.pick(rows, table=table, attributes=m, preset=p, what=w) for p, w in columns)
             lines.append([table, m, *(scaling.cell(c[0]) if c else "–" for c in cells)])
     summary = markdown(["", "value"], scaling.summary(rows).items())
-    return f"""{_MADE.format(source="results/scaling")}
+    return f"""{MADE.format(source="results/scaling")}
 # What a training step costs
 
 A step is forward, backward and update on a batch of {machine["batch"]} rows, on one thread of a CPU (torch
@@ -75,7 +61,7 @@ def paper_preset_page(results: Path) -> str:
     )  # fmt: skip
     machines = ", ".join(sorted({row["machine"] for row in rows}))
     finite = sum(row["finite"] for row in rows)
-    return f"""{_MADE.format(source="results/paper-preset")}
+    return f"""{MADE.format(source="results/paper-preset")}
 # The paper's recipe on the paper's tables
 
 `VSAEConfig.paper()`, MCAR, one seed, fitted on four fifths of the rows and scored on the hidden cells of the others;
@@ -120,7 +106,7 @@ def ablation_page(results: Path) -> str:
     ]
     machines = ", ".join(sorted({row["machine"] for row in rows}))
     members = rows[0]["config"]["members"]
-    return f"""{_MADE.format(source="results/ablation")}
+    return f"""{MADE.format(source="results/ablation")}
 # One change at a time
 
 MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows, one mask. Each entry: the mean error of {members} members
@@ -137,16 +123,25 @@ errors say what a change does, not how the chosen recipe fares on tables it has 
 """
 
 
-PAGES: dict[str, Callable[[Path], str]] = {
+#: A page whose rows are not there yet is None, and not written.
+PAGES: dict[str, Callable[[Path], str | None]] = {
     "scaling.md": scaling_page,
     "paper-preset.md": paper_preset_page,
     "ablation.md": ablation_page,
+    "benchmark.md": peers.page,
 }
 
 
 def write_pages(results: Path, docs: Path) -> list[Path]:
+    texts = {docs / name: page(results) for name, page in PAGES.items()}
+    try:
+        texts |= {docs / "figures" / name: svg for name, svg in peers.figures(results).items()}
+    except ImportError as error:
+        print(f"vsae: {error}; figures are left as they are: pip install 'vsae[plots]'", file=sys.stderr)
     written = []
-    for name, page in PAGES.items():
-        write_text(docs / name, page(results))
-        written.append(docs / name)
+    for path, text in texts.items():
+        if text is not None:
+            path.parent.mkdir(exist_ok=True)
+            write_text(path, text)
+            written.append(path)
     return written

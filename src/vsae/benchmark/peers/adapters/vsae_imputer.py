@@ -1,0 +1,34 @@
+"""Ours, called as a user would: a frame in, a frame out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+import torch
+from task import Answer, Task, run, timed
+
+import vsae
+from vsae.effort import EFFORTS, Effort
+from vsae.estimator import VSAEImputer
+from vsae.table import Table
+
+
+def impute(task: Task, effort: Effort) -> Answer:
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    frame = task.frame("train")
+    # like every method, ours is told which columns are numbers, be their values ever so few
+    numbers = {str(name) for name, discrete in zip(task.names, task.discrete, strict=True) if not discrete}
+    schema = {plan.label: "real" for plan in Table.fit(frame).plans if plan.label in numbers and plan.levels}
+    imputer = VSAEImputer(schema=schema, effort=effort, random_state=task.seed)
+    train, seconds = timed(imputer.fit_transform, frame)
+    new, seconds_new = timed(imputer.transform, task.frame("new"))
+    return Answer(f"vsae {vsae.__version__}", seconds, task.array(train), seconds_new, task.array(new))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--effort", choices=EFFORTS, default="default")
+    parser.add_argument("folder")
+    effort = parser.parse_args().effort
+    run(lambda task: impute(task, effort))

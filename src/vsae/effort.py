@@ -1,0 +1,55 @@
+"""How much to spend on a table: one recipe in three sizes, fitted to the table's rows and columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from vsae.config import VSAEConfig
+from vsae.nets import NetShape
+from vsae.schema import Schema
+
+Effort = Literal["fast", "default", "best"]
+EFFORTS: tuple[str, ...] = get_args(Effort)
+
+
+@dataclass(frozen=True)
+class _Size:
+    members: int
+    width: int
+    steps: float  # per square root of the rows: a table twice as long wants to be read longer, but not twice as long
+    most_steps: int
+
+
+_SIZES = {
+    "fast": _Size(members=2, width=96, steps=8.0, most_steps=500),
+    "default": _Size(members=4, width=128, steps=22.0, most_steps=2000),
+    "best": _Size(members=8, width=128, steps=33.0, most_steps=4000),
+}
+_FEWEST_STEPS = 200
+_MANY_ATTRIBUTES = 100  # from here on what is there per attribute shrinks, for it makes most of the cost
+
+
+def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes: Any) -> VSAEConfig:
+    """The settings for a table of that shape; `changes` go over them.
+
+    >>> from vsae.schema import real
+    >>> schema = Schema(real(f"x{j}") for j in range(10))
+    >>> [config_for(schema, rows).steps for rows in (50, 1000, 1_000_000)]
+    [200, 695, 2000]
+    """
+    if effort not in EFFORTS:
+        raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
+    size, wide = _SIZES[effort], len(schema) > _MANY_ATTRIBUTES
+    steps = min(max(int(size.steps * math.sqrt(rows)), _FEWEST_STEPS), size.most_steps)
+    settings: dict[str, Any] = {
+        "members": size.members,
+        "steps": steps,
+        "evaluate_every": max(10, steps // 20),
+        "collective": NetShape(size.width, 2, residual=True, dropout=0.1),
+        "data_net": NetShape(size.width, 1, residual=True),
+        "mask_net": NetShape(size.width // 2, 1),
+        "attributive": NetShape(16 if wide else 32, 1),
+    }
+    return VSAEConfig(**{**settings, **changes})

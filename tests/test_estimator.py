@@ -270,7 +270,7 @@ def test_a_fit_that_fails_changes_nothing():
 
 def test_no_rows_are_no_trouble(imputer):
     none = CLINIC.frame().iloc[:0]
-    assert imputer.embed(none).shape == (0, 14, 8)
+    assert imputer.embed(none).shape == (0, 14, VSAEConfig().latent_dim)
     assert imputer.missing_probability(none).shape == (0, 14)
     assert len(imputer.level_probabilities(none)["sex"]["female"]) == 0
     assert len(imputer.predict_interval(none).lower) == 0

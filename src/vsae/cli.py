@@ -238,7 +238,7 @@ def ablation(
         "results/ablation"
     ),
     tables: Annotated[list[str] | None, typer.Option(help="Tables; repeatable.")] = None,
-    variants: Annotated[list[str] | None, typer.Option(help="Changes from the base; repeatable.")] = None,
+    variants: Annotated[list[str] | None, typer.Option(help="Changes from the default; repeatable.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; found out if not given.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
 ) -> None:
@@ -246,7 +246,15 @@ def ablation(
     from vsae.benchmark import ablation as module
 
     module.run(
-        out, tables or module.TABLES, variants or list(module.VARIANTS), (0,), "mcar", 0.5, device, jobs, typer.echo
+        out,
+        tables or module.TABLES,
+        variants or list(module.VARIANTS),
+        module.SEEDS,
+        "mcar",
+        0.5,
+        device,
+        jobs,
+        typer.echo,
     )
 
 

@@ -80,8 +80,8 @@ class VSAEConfig:
     evaluate_every: int | None = 50  # steps; None: every epoch
     patience: int = 10  # evaluations without a better one before training stops
 
-    select: bool = True  # keep the members whose average predicts the held-out cells best …
-    refit: float = 0.2  # … and train them for this share of the steps more, on all cells
+    select: bool = True  # leave members out of the average that make it worse on the held-out cells …
+    refit: float = 0.2  # … and train the others for this share of the steps more, on all cells
 
     # --- its use
     prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see prior.py

@@ -26,12 +26,14 @@ from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.generative import DataDistribution
 from vsae.likelihoods import Bernoulli, Gaussian, ScaledHead, Vector
 from vsae.model import VSAE, Decoded
+from vsae.objective import remask
 from vsae.randomness import generator, private_rng
 from vsae.schema import DISCRETE, Block, Family, Schema, SchemaError
 from vsae.training import History
 
 _CANDIDATES = 20_000  # latents drawn for conditional generation, at least
 _FEW_EFFECTIVE = 100
+_REMASKS = 16  # ways to hide cells of a row when asking for its mask
 _CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
 
 
@@ -106,14 +108,20 @@ class FittedVSAE:
         """P(m_i = 0 | z) averaged over z given the row, (n, M).
 
         The row's own mask is part of what z is inferred from, so this leans towards it: it says how plausible the mask
-        network finds each hole, not how often such a row would have one.
+        network finds each hole, not how often such a row would have one. The network learned to answer for rows of
+        which some cells were hidden, so it is asked the same way: averaged over several ways to hide some.
         """
         self._needs_mask_model()
         parts = []
+        with private_rng(0, self.device):  # the same for every row
+            everything = torch.ones(1, _REMASKS, len(self.schema), dtype=torch.bool, device=self.device)
+            ways = remask(everything, *self.model.config.remask, self.model.config.remask_rows)
         for _, batch in self._chunks(columns, mask, draws):
-            decoded, samples = self._decode(batch, draws)
-            seen = decoded.mask.mean.unflatten(1, (samples, -1)).mean(dim=(0, 1))
-            parts.append(1.0 - seen.double().cpu().numpy())
+            seen = torch.zeros(batch.mask.shape[1:], dtype=torch.float64, device=self.device)
+            for way in ways[0]:
+                decoded, samples = self._decode(batch.with_mask(batch.mask & way), draws)
+                seen += decoded.mask.mean.unflatten(1, (samples, -1)).mean(dim=(0, 1)) / _REMASKS
+            parts.append(1.0 - seen.cpu().numpy())
         return np.concatenate(parts)
 
     @torch.no_grad()

@@ -17,6 +17,8 @@ from vsae.generative import DataDistribution
 from vsae.model import VSAE
 from vsae.schema import DISCRETE, Block, Family, Schema
 
+_HARM = 0.01  # a member is left out if that lowers the held-out error by this share
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -45,15 +47,21 @@ class HeldOut:
 
     @torch.no_grad()
     def choose(self, model: VSAE) -> list[int]:
-        """Members whose average predicts the withheld cells best: the best one first, then whoever helps, greedily."""
+        """All members but those whose absence makes the average clearly better on the withheld cells.
+
+        Averages of many are better than they seem on a few cells: a member has to do harm to be left out.
+        """
         decoded = self._decode(model)
-        members, chosen, best = range(model.config.members), list[int](), float("inf")
-        while True:
-            trials = {e: self._score_of_average(decoded, [*chosen, e]) for e in members if e not in chosen}
-            if chosen and (not trials or min(trials.values()) >= best):
-                return sorted(chosen)
-            chosen.append(min(trials, key=lambda e: trials[e]))
-            best = trials[chosen[-1]]
+        chosen = list(range(model.config.members))
+        score = self._score_of_average(decoded, chosen)
+        while len(chosen) > 1:
+            without = {e: self._score_of_average(decoded, [i for i in chosen if i != e]) for e in chosen}
+            worst = min(without, key=lambda e: without[e])
+            if without[worst] > score * (1 - _HARM):
+                break
+            chosen.remove(worst)
+            score = without[worst]
+        return chosen
 
     def _decode(self, model: VSAE) -> DataDistribution:
         config, visible = model.config, self.batch.usable

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vsae.atomic import write_text
-from vsae.benchmark import scaling
+from vsae.benchmark import ablation, scaling
 from vsae.benchmark.markup import MADE, markdown
 from vsae.benchmark.peers import pages as peers
 from vsae.metrics import NRMSE_DEFINITIONS
@@ -79,51 +79,53 @@ variance on min-max scaled data and KL weight 1, the latents carry almost nothin
 
 def ablation_page(results: Path) -> str:
     rows = [json.loads(path.read_text()) for path in sorted((results / "ablation").glob("*.json"))]
-    cells: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
+    cells: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {}
     for row in rows:
         for measure in ("nrmse", "pfc"):
             if measure in row["together"]:
-                cells.setdefault(row["variant"], {})[row["table"], measure] = row
-    columns = sorted(cells["base"])
+                cells.setdefault(row["variant"], {}).setdefault((row["table"], measure), []).append(row)
+    columns = sorted(cells[ablation.WHOLE])
+
+    def together(variant: str, column: tuple[str, str]) -> float:
+        return float(np.mean([row["together"][column[1]] for row in cells[variant][column]]))
 
     def change(variant: str) -> float:
-        """Mean log ratio to the base over the columns both have: what is given as a percentage."""
+        """Mean log ratio to the default over the columns both have: what is given as a percentage."""
         shared = [c for c in columns if c in cells[variant]]
-        ratios = [cells[variant][c]["together"][c[1]] / cells["base"][c]["together"][c[1]] for c in shared]
-        return float(np.mean(np.log(ratios)))
+        return float(np.mean([np.log(together(variant, c) / together(ablation.WHOLE, c)) for c in shared]))
 
     def cell(variant: str, column: tuple[str, str]) -> str:
-        row = cells[variant].get(column)
-        if row is None:
+        if column not in cells[variant]:
             return "–"
-        alone = np.mean([member[column[1]] for member in row["alone"]])
-        return f"{alone:.3f} / {row['together'][column[1]]:.3f}"
+        alone = [member[column[1]] for row in cells[variant][column] for member in row["alone"]]
+        return f"{np.mean(alone):.3f} / {together(variant, column):.3f}"
 
-    headings = ["change", *(f"{table} {measure.upper()}" for table, measure in columns), "all", "tables"]
+    headings = ["change", *(f"{table} {measure.upper()}" for table, measure in columns), "all"]
     lines = [
-        [variant, *(cell(variant, c) for c in columns), f"{change(variant):+.1%}", len({t for t, _ in cells[variant]})]
-        for variant in sorted(cells, key=change)
+        [variant, *(cell(variant, c) for c in columns), f"{change(variant):+.1%}"]
+        for variant in sorted(cells, key=lambda variant: (variant != ablation.WHOLE, -change(variant)))
     ]
     machines = ", ".join(sorted({row["machine"] for row in rows}))
-    members = rows[0]["config"]["members"]
+    seeds = sorted({row["seed"] for row in rows})
+    spread = np.mean(
+        [np.std([m[measure] for m in row["alone"]], ddof=1)
+         for (_, measure), runs in cells[ablation.WHOLE].items() for row in runs if len(row["alone"]) > 1]
+    )  # fmt: skip
     return f"""{MADE.format(source="results/ablation")}
-# One change at a time
+# What each ingredient does
 
-MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows, one mask. Each entry: the mean error of {members} members
-alone / the error of their average. "all" is the mean change of the average's error against `base` over the tables it
-was run on; compare rows only where these are the same. The settings of every run are in its row. Machine: {machines}.
+The default with one thing taken away or changed; MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows,
+masks of the seeds {", ".join(map(str, seeds))}. Each entry: the mean error of the members alone (four a mask, unless
+fewer were chosen) / the error of their average. "all" is the mean change of the average's error over the columns.
+Members of one run differ by {spread:.3f} (standard deviation, mean over the columns). Machine: {machines}.
 
 {markdown(headings, lines)}
 
 NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
 `vsae bench ablation` repeats it.
-
-These are development figures: the defaults were chosen by looking at this table, on one mask and one seed, so its
-errors say what a change does, not how the chosen recipe fares on tables it has not seen.
 """
 
 
-#: A page whose rows are not there yet is None, and not written.
 PAGES: dict[str, Callable[[Path], str | None]] = {
     "scaling.md": scaling_page,
     "paper-preset.md": paper_preset_page,

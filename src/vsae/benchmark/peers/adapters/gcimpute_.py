@@ -1,8 +1,9 @@
-"""gcimpute: a Gaussian copula fitted by EM, at its defaults; it finds the kinds of numeric columns itself.
+"""gcimpute: a Gaussian copula fitted by EM, at its defaults; it tells ordinal from continuous numbers itself.
 
 It knows ordered levels but no unordered ones. Each level but the most frequent becomes a column of 0 and 1, declared
 ordinal (with all of them the correlations are singular and its EM fails); the level answered is the most frequent
 one in 20 draws of the fitted model. As mere codes in a row, levels come out worse. New rows go through the same model.
+Release 0.0.4 refuses the columns that it takes for truncated: these too are declared ordinal.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Indicators:
         widths = [max(len(levels) - 1, 1) for levels in self.levels]
         ends = np.cumsum(widths)
         self.at = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
-        self.ordinal = [i for j in np.flatnonzero(task.discrete) for i in range(ends[j])[self.at[j]]]
+        self.at_levels = [i for j in np.flatnonzero(task.discrete) for i in range(ends[j])[self.at[j]]]
 
     def of(self, part: str) -> np.ndarray:
         columns = []
@@ -55,36 +56,26 @@ class Indicators:
         return out
 
 
-def nearest_seen(x: np.ndarray, seen: np.ndarray, columns: list[int]) -> np.ndarray:
-    """Numbers it takes for ordinal must be values it was fitted on."""
-    x = x.copy()
-    for j in columns:
-        values = np.unique(seen[~np.isnan(seen[:, j]), j])
-        at = ~np.isnan(x[:, j])
-        x[at, j] = values[np.abs(x[at, j, None] - values).argmin(axis=1)]
-    return x
-
-
 def impute(task: Task) -> Answer:
     part = task.varying()
     indicators = Indicators(part)
     train = indicators.of("train")
     model = GaussianCopula(random_state=task.seed, n_jobs=int(os.environ.get("OMP_NUM_THREADS", "1")))
 
-    def shares(x: np.ndarray) -> np.ndarray | None:
-        return model.sample_imputation(x, num=DRAWS).mean(axis=2) if indicators.ordinal else None
-
     def fit() -> np.ndarray:
-        filled = model.fit_transform(train, ordinal=indicators.ordinal or None)
-        return indicators.back(filled, shares(train))
+        kinds = model.get_vartype_indices(train)
+        ordinal = {*indicators.at_levels, *np.flatnonzero(np.char.endswith(kinds.astype(str), "truncated"))}
+        model.fit(train, ordinal=sorted(ordinal) or None)
+        return fill("train")
 
-    def fill() -> np.ndarray:
-        new = nearest_seen(indicators.of("new"), train, model.get_vartypes()["ordinal"])
-        return indicators.back(model.transform(new), shares(new))
+    def fill(part: str) -> np.ndarray:
+        x = indicators.of(part)
+        shares = model.sample_imputation(x, num=DRAWS).mean(axis=2) if indicators.at_levels else None
+        return indicators.back(model.transform(x), shares)
 
     with contextlib.redirect_stdout(io.StringIO()):
         first, seconds = timed(fit)
-        second, seconds_new = timed(fill)
+        second, seconds_new = timed(fill, "new")
     return Answer(
         f"gcimpute {version('gcimpute')}",
         seconds,

@@ -1,0 +1,58 @@
+"""MIDAS2 (midasverse-midas): a denoising autoencoder with dropout, at its defaults, categories as such.
+
+Numbers are standardized, which it leaves to its users. Its draws differ by dropout; as one answer we give the mean of
+10 for numbers and their most frequent level for categories. New rows go through the same network.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+
+import numpy as np
+import torch
+from draws import pooled
+from midas2 import MIDAS
+from task import Answer, Task, run, timed
+
+DRAWS = 10
+
+
+def impute(task: Task) -> Answer:
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    part = task.varying()
+    names = [f"x{j}" for j in range(len(part.names))]  # it makes names of columns and levels, which must not collide
+    numbers = [name for name, discrete in zip(names, part.discrete, strict=True) if not discrete]
+    train, new = (part.frame(which).set_axis(names, axis=1) for which in ("train", "new"))
+    for name in train.select_dtypes("category"):
+        train[name] = train[name].cat.remove_unused_categories()
+        new[name] = new[name].cat.set_categories(train[name].cat.categories)  # a level never seen is a hole
+    centre, scale = train[numbers].mean(), train[numbers].std(ddof=0)
+    model = MIDAS(device="cpu")
+
+    def fill(frame: object) -> np.ndarray:
+        draws = []
+        for draw in model.transform(frame, m=DRAWS, format_X=frame is not None):
+            draw[numbers] = draw[numbers].astype(float) * scale + centre
+            draws.append(part.array(draw.set_axis(part.names, axis=1)))
+        return pooled(draws, part.levels)
+
+    def fit() -> np.ndarray:
+        train[numbers] = (train[numbers] - centre) / scale
+        model.fit(train, seed=task.seed, verbose=False)
+        return fill(None)
+
+    first, seconds = timed(fit)
+    new[numbers] = (new[numbers] - centre) / scale
+    second, seconds_new = timed(fill, new)
+    return Answer(
+        f"midasverse-midas {version('midasverse-midas')}",
+        seconds,
+        task.widened("train", first),
+        seconds_new,
+        task.widened("new", second),
+    )
+
+
+if __name__ == "__main__":
+    run(impute)

@@ -28,7 +28,8 @@ def test_more_effort_is_more_steps_and_no_fewer_members(rows):
 def test_steps_grow_more_slowly_than_rows_and_are_bounded(effort):
     steps = [config_for(schema_of(10), rows, effort).steps for rows in (1, 50, 1000, 10_000, 10**6, 10**9)]
     assert steps == sorted(steps)
-    assert steps[0] >= 100 and steps[-1] == steps[-2] <= 5000
+    assert steps[0] >= 100
+    assert steps[-1] == steps[-2] <= 5000
 
 
 def test_attributes_of_a_wide_table_cost_less_each():
@@ -55,7 +56,8 @@ def test_the_imputer_takes_effort_and_changes():
     X[::4, 1] = np.nan
     imputer = VSAEImputer(effort="fast", config={"steps": 3}, random_state=0).fit(X)
     chosen = imputer.fitted_.model.config
-    assert chosen.steps == 3 and chosen.collective == config_for(schema_of(3), 60, "fast").collective
+    assert chosen.steps == 3
+    assert chosen.collective == config_for(schema_of(3), 60, "fast").collective
     with pytest.raises(ValueError, match="effort must be one of"):
         VSAEImputer(effort="huge").fit(X)
     with pytest.raises(TypeError, match="config must be a VSAEConfig, or changes"):

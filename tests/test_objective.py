@@ -48,6 +48,7 @@ class LinearGaussian:
             data_net=NetShape(width, 1),
             variance="column",
             features="plain",
+            guess=False,
         )
         self.model = VSAE(Schema([real(f"x{i}") for i in range(m)]), config).double()
         self.weight = torch.randn(self.d, m, generator=generator, dtype=torch.float64)
@@ -135,6 +136,7 @@ def hand_made(e_step_latents: str = "prior") -> VSAE:
         data_net=NetShape(4, 1),
         variance="fixed",
         features="plain",
+        guess=False,
         e_step_latents=e_step_latents,
     )
     model = VSAE(Schema([real("x1"), real("x2")]), config)
@@ -147,8 +149,8 @@ def hand_made(e_step_latents: str = "prior") -> VSAE:
         for proposal, value in ((model.attributive, 3.0), (model.collective, 100.0)):
             for parameter in proposal.parameters():
                 parameter.zero_()
-            bias = proposal.last.bias.view(-1, 2)  # (attributes, (loc, log_scale))
-            bias[:, 0], bias[:, 1] = value, -7.0
+            loc, log_scale = proposal.last.bias.chunk(2, dim=-1)
+            loc[:], log_scale[:] = value, -7.0
     return model
 
 

@@ -23,6 +23,7 @@ ROOMS = [
     "features",
     "likelihoods",
     "proposals",
+    "guess",
     "aggregation",
     "generative",
     "prior",

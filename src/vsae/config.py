@@ -47,6 +47,7 @@ class VSAEConfig:
     members: int = 4  # E: an ensemble trains as one batched computation
     proposal: Proposal = "selective"  # ablation: one of the two proposals for every attribute
     holes: Holes = "zero"  # what the networks read where nothing was observed
+    guess: bool = True  # DIFF(paper): the collective proposal also reads a linear guess of the holes; see guess.py
     features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
     variance: Variance = "mixed"  # DIFF(paper): σ is learned; the paper's squared error fixes it
     scaling: Literal["standard", "minmax"] = "standard"
@@ -117,6 +118,7 @@ class VSAEConfig:
             "data_net": NetShape(width=128, depth=3),
             "holes": "noise",
             "features": "plain",
+            "guess": False,
             "members": 1,
             "variance": "fixed",
             "scaling": "minmax",

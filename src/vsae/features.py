@@ -69,6 +69,11 @@ class NumberFeatures(nn.Module):
         bins = ((numbers[..., None] - low) / (high - low)).clamp(0.0, 1.0)
         return torch.cat([clipped[..., None], self._scores(numbers)[..., None], bins], dim=-1)
 
+    @staticmethod
+    def score(features: Tensor) -> Tensor:
+        """The normal score among the features, or the number itself where there is none."""
+        return features[..., min(1, features.shape[-1] - 1)]
+
     def _scores(self, numbers: Tensor) -> Tensor:
         """Linear interpolation between the knots of each variable."""
         flat = numbers.flatten(0, -2).T.contiguous()  # (variables, rows)

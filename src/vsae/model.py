@@ -13,6 +13,7 @@ from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.features import NumberFeatures
 from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
+from vsae.guess import GaussianGuess
 from vsae.likelihoods import Bernoulli
 from vsae.prior import LatentPrior
 from vsae.proposals import AttributiveProposal, CollectiveProposal, DiagonalNormal, number_blocks, numbers, select
@@ -53,10 +54,12 @@ class VSAE(nn.Module):
         members, latent = config.members, config.latent_dim
         self.number_blocks = number_blocks(schema)
         self.features = NumberFeatures(sum(len(block) for block in self.number_blocks), config.features)
+        self.guess = GaussianGuess(schema)
+        self.guesses = self.guess.width if config.guess else 0
         inputs = (latent, config.holes, self.features.width)
         fill = config.proposal == "attributive"
         self.attributive = AttributiveProposal(schema, members, config.attributive, *inputs, fill)
-        self.collective = CollectiveProposal(schema, members, config.collective, *inputs)
+        self.collective = CollectiveProposal(schema, members, config.collective, *inputs, self.guesses)
         self.aggregate = Concatenation(len(schema), latent)
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
         self.data_network = DataNetwork(schema, members, self.aggregate.width, config.data_net, config.variance)
@@ -68,7 +71,7 @@ class VSAE(nn.Module):
     def take_members(self, index: Sequence[int]) -> VSAE:
         """A model of some of the members, with copies of their weights."""
         model = VSAE(self.schema, self.config.replace(members=len(index))).to(self.owner.device)
-        shared = {f"features.{name}" for name in self.features.state_dict()}
+        shared = {f"{part}.{name}" for part in ("features", "guess") for name in getattr(self, part).state_dict()}
         state = {name: x if name in shared else x[list(index)] for name, x in self.state_dict().items()}
         model.load_state_dict(state)
         return model.train(self.training)
@@ -87,12 +90,17 @@ class VSAE(nn.Module):
         if self.number_blocks:
             attributes = [i for block in self.number_blocks for i in block.attributes]
             self.features.fit(numbers(self.number_blocks, data), data.mask[:, attributes])
+        if self.guesses:
+            self.guess.fit(data, self._features(data))
+
+    def _features(self, batch: Batch) -> Tensor | None:
+        return self.features(numbers(self.number_blocks, batch)) if self.number_blocks else None
 
     def propose(self, batch: Batch) -> Proposals:
         """q(z | x_o, m), each (E, B, M, L)."""
-        features = self.features(numbers(self.number_blocks, batch)) if self.number_blocks else None
+        features = self._features(batch)
         attributive = self.attributive(batch, features)
-        collective = self.collective(batch, features)
+        collective = self.collective(batch, features, self.guess(batch, features) if self.guesses else None)
         if self.config.proposal == "attributive":
             selective = attributive
         elif self.config.proposal == "collective":

@@ -187,20 +187,20 @@ class SeparateInput(_Input):
 
 
 class JointInput(_Input):
-    """A linear layer on [x_o, m], holes filled with zeros or noise: Batch, features → (E, B, width)."""
+    """A linear layer on [x_o, m, guess], holes filled with zeros or noise: Batch, features, guess → (E, B, width)."""
 
     vector_attributes: Tensor
 
-    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, n_features: int) -> None:
+    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, n_features: int, n_guesses: int) -> None:
         super().__init__(schema, members, width, holes)
         entries = [(b, i) for b in self.vector_blocks for i in b.attributes]
         owner = torch.tensor([i for b, i in entries for _ in range(b.width)], dtype=torch.long)
         self.register_buffer("vector_attributes", owner, persistent=False)  # per vector entry
-        dense = len(self.number_attributes) * n_features + len(owner) + len(schema)
+        dense = len(self.number_attributes) * n_features + len(owner) + len(schema) + n_guesses
         self.dense = GroupedLinear((members,), dense, width)
         self.table = _table(members, self.levels, width, dense + len(self.code_attributes)) if self.levels else None
 
-    def forward(self, batch: Batch, features: Tensor | None) -> Tensor:
+    def forward(self, batch: Batch, features: Tensor | None, guess: Tensor | None) -> Tensor:
         mask = batch.mask
         parts = [mask.float()]
         if features is not None:
@@ -208,6 +208,8 @@ class JointInput(_Input):
         if self.vector_blocks:
             entries = torch.cat([batch.values[b.name].flatten(-2) for b in self.vector_blocks], dim=-1)
             parts.append(self.filled(entries, mask[..., self.vector_attributes]))
+        if guess is not None:
+            parts.append(guess)
         h: Tensor = self.dense(torch.cat([part.expand(mask.shape[0], -1, -1) for part in parts], dim=-1))
         return h if self.table is None else h + self._levels(batch, self.table)
 
@@ -250,14 +252,21 @@ class CollectiveProposal(nn.Module):
     """q_ψ(z_i | x_o, m) for every attribute."""
 
     def __init__(
-        self, schema: Schema, members: int, shape: NetShape, latent_dim: int, holes: Holes, n_features: int
+        self,
+        schema: Schema,
+        members: int,
+        shape: NetShape,
+        latent_dim: int,
+        holes: Holes,
+        n_features: int,
+        n_guesses: int = 0,
     ) -> None:
         super().__init__()
         self.attributes = len(schema)
-        self.input = JointInput(schema, members, shape.width, holes, n_features)
+        self.input = JointInput(schema, members, shape.width, holes, n_features, n_guesses)
         self.hidden = Hidden((members,), shape)
         self.last = GroupedLinear((members,), shape.width, 2 * latent_dim * len(schema))
 
-    def forward(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
-        parameters: Tensor = self.last(self.hidden(self.input(batch, features)))  # (E, B, 2·M·L)
+    def forward(self, batch: Batch, features: Tensor | None, guess: Tensor | None = None) -> DiagonalNormal:
+        parameters: Tensor = self.last(self.hidden(self.input(batch, features, guess)))  # (E, B, 2·M·L)
         return _as_normal(*(part.unflatten(-1, (self.attributes, -1)) for part in parameters.chunk(2, dim=-1)))

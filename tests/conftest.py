@@ -17,7 +17,7 @@ PLAIN = {
     "latent_dim": 3,
     "members": 1,
     "features": "plain",
-    "guess": False,
+    "guess": "none",
     "attributive": NetShape(8, 2),
     "collective": NetShape(16, 2),
     "mask_net": NetShape(8, 2),

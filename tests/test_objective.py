@@ -48,7 +48,7 @@ class LinearGaussian:
             data_net=NetShape(width, 1),
             variance="column",
             features="plain",
-            guess=False,
+            guess="none",
         )
         self.model = VSAE(Schema([real(f"x{i}") for i in range(m)]), config).double()
         self.weight = torch.randn(self.d, m, generator=generator, dtype=torch.float64)
@@ -136,7 +136,7 @@ def hand_made(e_step_latents: str = "prior") -> VSAE:
         data_net=NetShape(4, 1),
         variance="fixed",
         features="plain",
-        guess=False,
+        guess="none",
         e_step_latents=e_step_latents,
     )
     model = VSAE(Schema([real("x1"), real("x2")]), config)

@@ -17,12 +17,13 @@ from vsae.proposals import Holes
 
 Proposal = Literal["selective", "collective", "attributive"]
 DecoderMask = Literal["reconstructed", "given"]
+Guess = Literal["none", "half", "all"]
 
 
 _RANGES = (
     ("latent_dim members steps epochs batch_size evaluate_every patience latent_draws", 1, 10**9),
     ("kl_visible kl_hidden match e_step_weight e_step_samples e_step_warmup learning_rate weight_decay clip", 0, 10**9),
-    ("remask_rows validation_share validation_remask refit", 0.0, 1.0),
+    ("tolerance remask_rows validation_share validation_remask refit", 0.0, 1.0),
     ("warmup", 0.0, 0.99),
 )
 
@@ -47,7 +48,7 @@ class VSAEConfig:
     members: int = 4  # E: an ensemble trains as one batched computation
     proposal: Proposal = "selective"  # ablation: one of the two proposals for every attribute
     holes: Holes = "zero"  # what the networks read where nothing was observed
-    guess: bool = True  # DIFF(paper): the collective proposal also reads a linear guess of the holes; see guess.py
+    guess: Guess = "half"  # DIFF(paper): which members start from a linear guess of the holes; see guess.py
     features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
     variance: Variance = "mixed"  # DIFF(paper): σ is learned; the paper's squared error fixes it
     scaling: Literal["standard", "minmax"] = "standard"
@@ -80,6 +81,7 @@ class VSAEConfig:
     validation_remask: float = 0.3  # share of held-out rows' observed cells that is hidden and scored
     evaluate_every: int | None = 50  # steps; None: every epoch
     patience: int = 10  # evaluations without a better one before training stops
+    tolerance: float = 0.01  # how much worse than the best score counts as no worse
 
     select: bool = True  # leave members out of the average that make it worse on the held-out cells …
     refit: float = 0.2  # … and train the others for this share of the steps more, on all cells
@@ -118,7 +120,7 @@ class VSAEConfig:
             "data_net": NetShape(width=128, depth=3),
             "holes": "noise",
             "features": "plain",
-            "guess": False,
+            "guess": "none",
             "members": 1,
             "variance": "fixed",
             "scaling": "minmax",
@@ -139,6 +141,7 @@ class VSAEConfig:
             "validation_share": 0.2,
             "evaluate_every": None,
             "patience": 50,
+            "tolerance": 0.0,
             "select": False,
             "refit": 0.0,
             "prior": "standard",

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 FeatureSet = Literal["plain", "rich"]
 
 BINS = 12
-_KNOTS = 33  # of the piecewise-linear distribution function behind the normal score
+_KNOTS = 33  # of the piecewise-linear normal score, evenly spaced in it, so that tails are told apart
+_FARTHEST_SCORE = 3.0  # of a knot; beyond the outermost, a score grows as the number does
 _FARTHEST = 8.0
 
 
@@ -40,8 +41,7 @@ class NumberFeatures(nn.Module):
         self.rich = kind == "rich"
         self.width = 2 + BINS if self.rich else 1
         if self.rich:
-            level = (torch.arange(_KNOTS) + 0.5) / _KNOTS
-            score = math.sqrt(2) * torch.erfinv(2 * level - 1)
+            score = torch.linspace(-_FARTHEST_SCORE, _FARTHEST_SCORE, _KNOTS)
             self.register_buffer("scores", score, persistent=False)
             # until fitted: those of a standard normal column
             self.register_buffer("knots", score.expand(variables, -1).clone())
@@ -56,7 +56,7 @@ class NumberFeatures(nn.Module):
         for j in range(numbers.shape[1]):  # once a fit, not once a step
             column = numbers[observed[:, j], j].double()
             if len(column):
-                level = (torch.arange(_KNOTS, device=column.device, dtype=torch.float64) + 0.5) / _KNOTS
+                level = torch.special.ndtr(self.scores.double())
                 self.knots[j] = _spread(torch.quantile(_thinned(column), level)).float()
                 level = torch.linspace(0, 1, BINS + 1, device=column.device, dtype=torch.float64)
                 self.edges[j] = _spread(torch.quantile(_thinned(column), level)).float()
@@ -74,6 +74,17 @@ class NumberFeatures(nn.Module):
         """The normal score among the features, or the number itself where there is none."""
         return features[..., min(1, features.shape[-1] - 1)]
 
+    def number(self, scores: Tensor) -> Tensor:
+        """The numbers that have these normal scores; the inverse of `score`."""
+        if not self.rich:
+            return scores
+        inside = scores.clamp(-_FARTHEST_SCORE, _FARTHEST_SCORE)
+        place = (inside + _FARTHEST_SCORE) * ((_KNOTS - 1) / (2 * _FARTHEST_SCORE))
+        left = place.long().clamp(0, _KNOTS - 2)  # (…, variables)
+        variable = torch.arange(self.knots.shape[0], device=scores.device)
+        below, above = self.knots[variable, left], self.knots[variable, left + 1]
+        return torch.lerp(below, above, place - left) + scores - inside
+
     def _scores(self, numbers: Tensor) -> Tensor:
         """Linear interpolation between the knots of each variable."""
         flat = numbers.flatten(0, -2).T.contiguous()  # (variables, rows)
@@ -81,7 +92,8 @@ class NumberFeatures(nn.Module):
         x0, x1 = self.knots.gather(1, right - 1), self.knots.gather(1, right)
         share = ((flat - x0) / (x1 - x0)).clamp(0.0, 1.0)
         scores = torch.lerp(self.scores[right - 1], self.scores[right], share)
-        return scores.T.reshape(numbers.shape)
+        scores = scores + flat - flat.clamp(self.knots[:, :1], self.knots[:, -1:])
+        return scores.clamp(-_FARTHEST, _FARTHEST).T.reshape(numbers.shape)
 
 
 def _thinned(column: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from vsae.schema import Family, Schema
 _MOST_ENTRIES = 256  # the cost of a step grows with their square: wider tables do without
 _FEWEST_ROWS, _MOST_ROWS = 1000, 3000  # for the covariance
 _EM_STEPS = 60
-_RIDGE = 0.02  # of the correlation matrix: a guess must not trust a relation to the last digit
+_LEAST_SHRINKAGE = 0.02  # of the correlations: a guess must not trust a relation to the last digit
 _SOLVER_STEPS, _EXACT_STEPS = 12, 40
 
 
@@ -64,6 +64,10 @@ class GaussianGuess(nn.Module):
         some = torch.linspace(0, len(x) - 1, min(len(x), _MOST_ROWS), device=x.device).long()
         self.covariance.copy_(_covariance(x[some], seen[some]))
 
+    def scores(self, guess: Tensor, numbers: int) -> Tensor:
+        """The normal scores of the numbers, which are the first entries."""
+        return guess[..., :numbers] * self.spread[:numbers] + self.centre[:numbers]
+
     @torch.no_grad()
     def forward(self, batch: Batch, features: Tensor | None) -> Tensor:
         seen = batch.mask[..., self.owner].float()
@@ -90,15 +94,30 @@ def _covariance(x: Tensor, seen: Tensor) -> Tensor:
     The holes are filled with draws given the rest, by Matheron's rule: draw a whole row y, then correct it by what
     Σ makes of its error where x is known, y + Σ_·o Σ_oo⁻¹ (x_o - y_o). No matrix is inverted row by row.
     """
+    pairs = seen.T @ seen
     x, seen = (part.repeat(-(-_FEWEST_ROWS // len(part)), 1) for part in (x, seen))  # more draws of a short table
-    covariance = _ridged(torch.eye(x.shape[1], dtype=x.dtype, device=x.device))
+    covariance = torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
     for step in range(_EM_STEPS):
         y = torch.randn_like(x) @ torch.linalg.cholesky(covariance).T
         y = torch.where(seen > 0, x, y + _solve(covariance, (x - y) * seen, seen, _EXACT_STEPS) @ covariance)
         rate = 1 / max(1, step - _EM_STEPS // 2)  # the second half is averaged
-        covariance = (1 - rate) * covariance + rate * _ridged(y.T @ y / len(y))
-    return covariance
+        covariance = (1 - rate) * covariance + rate * _shrunk(y.T @ y / len(y), _LEAST_SHRINKAGE)
+    return _shrunk(covariance, max(_LEAST_SHRINKAGE, _chance(covariance, pairs)))
 
 
-def _ridged(covariance: Tensor) -> Tensor:
-    return (1 - _RIDGE) * covariance + _RIDGE * torch.diag(covariance.diagonal().clamp_min(1e-3))
+def _shrunk(covariance: Tensor, share: float) -> Tensor:
+    """Correlations drawn towards 0."""
+    return (1 - share) * covariance + share * torch.diag(covariance.diagonal().clamp_min(1e-3))
+
+
+def _chance(covariance: Tensor, pairs: Tensor) -> float:
+    """How much of the correlations' square sum is chance (after Ledoit and Wolf).
+
+    `pairs` holds the number of rows that show both entries: the fewer, the more of a correlation is chance.
+    """
+    scale = covariance.diagonal().clamp_min(1e-3).sqrt()
+    square = (covariance / torch.outer(scale, scale)) ** 2
+    square.fill_diagonal_(0.0)
+    chance = (1 - square) ** 2 / pairs.clamp_min(1)
+    chance.fill_diagonal_(0.0)
+    return float((chance.sum() / square.sum().clamp_min(1e-9)).clamp_max(1.0))

@@ -47,6 +47,8 @@ class VSAE(nn.Module):
     """
 
     owner: Tensor
+    from_guess: Tensor
+    is_number: Tensor
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__()
@@ -55,7 +57,13 @@ class VSAE(nn.Module):
         self.number_blocks = number_blocks(schema)
         self.features = NumberFeatures(sum(len(block) for block in self.number_blocks), config.features)
         self.guess = GaussianGuess(schema)
-        self.guesses = self.guess.width if config.guess else 0
+        # over the members, with or without a guess and σ per cell or column come in all four pairs
+        chosen = [config.guess == "all" or (config.guess == "half" and e % 4 in (0, 3)) for e in range(members)]
+        self.guesses = self.guess.width if any(chosen) else 0
+        self.register_buffer("from_guess", torch.tensor(chosen).float().view(-1, 1, 1))
+        is_number = torch.zeros(len(schema), 1)
+        is_number[[i for block in self.number_blocks for i in block.attributes]] = 1.0
+        self.register_buffer("is_number", is_number, persistent=False)
         inputs = (latent, config.holes, self.features.width)
         fill = config.proposal == "attributive"
         self.attributive = AttributiveProposal(schema, members, config.attributive, *inputs, fill)
@@ -100,7 +108,7 @@ class VSAE(nn.Module):
         """q(z | x_o, m), each (E, B, M, L)."""
         features = self._features(batch)
         attributive = self.attributive(batch, features)
-        collective = self.collective(batch, features, self.guess(batch, features) if self.guesses else None)
+        collective = self._collective(batch, features)
         if self.config.proposal == "attributive":
             selective = attributive
         elif self.config.proposal == "collective":
@@ -108,6 +116,21 @@ class VSAE(nn.Module):
         else:
             selective = select(batch.mask, attributive, collective)
         return Proposals(attributive, collective, selective)
+
+    def _collective(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
+        """q_ψ; for members that start from a guess, it says how to correct the attributive proposal of the guess.
+
+        So the guess is decoded as if it were observed, from the first step on, and training adds what is not linear.
+        """
+        if not self.guesses:
+            return self.collective(batch, features, None)
+        guess = self.guess(batch, features) * self.from_guess  # (E, B, D)
+        q: DiagonalNormal = self.collective(batch, features, guess)
+        if features is None:
+            return q
+        number = self.features.number(self.guess.scores(guess, features.shape[-2]))
+        anchor = self.attributive(batch, self.features(number)).loc
+        return q._replace(loc=q.loc + anchor * self.is_number * self.from_guess[..., None])
 
     def decode(self, z: Tensor, mask: Tensor | None) -> Decoded:
         """p(m | z) and p(x | m, z), with `mask` as m; None: the probabilities that the mask network gives.

@@ -210,7 +210,8 @@ class JointInput(_Input):
             parts.append(self.filled(entries, mask[..., self.vector_attributes]))
         if guess is not None:
             parts.append(guess)
-        h: Tensor = self.dense(torch.cat([part.expand(mask.shape[0], -1, -1) for part in parts], dim=-1))
+        members = max(part.shape[0] for part in parts)  # rows may be shared by all of them, a guess may not
+        h: Tensor = self.dense(torch.cat([part.expand(members, -1, -1) for part in parts], dim=-1))
         return h if self.table is None else h + self._levels(batch, self.table)
 
     def _levels(self, batch: Batch, table: Tensor) -> Tensor:

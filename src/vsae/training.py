@@ -202,8 +202,10 @@ class _Run:
             self.model.eval()
             score = self.held_out.score(self.model)
             self.model.train()
-        # without anything to score by, the newest weights are the best known
-        better = score < self.best_score if self.held_out is not None else torch.ones_like(score, dtype=torch.bool)
+        # without anything to score by, the newest weights are the best known; and with few cells to score by, an early
+        # lead is luck more often than not: later weights, trained at a lower rate, are taken if they come close
+        close = score <= self.best_score * (1 + self.config.tolerance)
+        better = close if self.held_out is not None else torch.ones_like(score, dtype=torch.bool)
         self.since_best = 0 if bool(better.any()) else self.since_best + 1
         self.best_score = torch.where(score < self.best_score, score, self.best_score)
         _update_members(self.best, self.model, better.to(self.device))

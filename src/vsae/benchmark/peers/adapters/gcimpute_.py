@@ -2,8 +2,9 @@
 
 It knows ordered levels but no unordered ones. Each level but the most frequent becomes a column of 0 and 1, declared
 ordinal (with all of them the correlations are singular and its EM fails); the level answered is the most frequent
-one in 20 draws of the fitted model. As mere codes in a row, levels come out worse. New rows go through the same model.
-Release 0.0.4 refuses the columns that it takes for truncated: these too are declared ordinal.
+one in 20 draws of the fitted model. Should its EM still fail, levels go in as mere codes in a row, which is worse.
+New rows go through the same model. Release 0.0.4 refuses the columns that it takes for truncated: these too are
+declared ordinal.
 """
 
 from __future__ import annotations
@@ -15,67 +16,50 @@ from importlib.metadata import version
 
 import numpy as np
 from gcimpute.gaussian_copula import GaussianCopula
+from indicators import Indicators
 from task import Answer, Task, run, timed
 
 DRAWS = 20
 
 
-class Indicators:
-    """Rows with a column for each number and for each level but the most frequent of each category."""
+class Copula:
+    """A copula fitted to the training rows, with levels as indicators or as codes."""
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.levels: list[np.ndarray] = []  # per column, the most frequent first; empty for numbers
-        for x, discrete in zip(task.train.T, task.discrete, strict=True):
-            levels, counts = np.unique(x[~np.isnan(x)], return_counts=True)
-            self.levels.append(levels[np.argsort(-counts, kind="stable")] if discrete else levels[:0])
-        widths = [max(len(levels) - 1, 1) for levels in self.levels]
-        ends = np.cumsum(widths)
-        self.at = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
-        self.at_levels = [i for j in np.flatnonzero(task.discrete) for i in range(ends[j])[self.at[j]]]
+    def __init__(self, task: Task, indicators: Indicators | None) -> None:
+        self.task, self.indicators = task, indicators
+        self.model = GaussianCopula(random_state=task.seed, n_jobs=int(os.environ.get("OMP_NUM_THREADS", "1")))
+        x = self.rows("train")
+        truncated = np.char.endswith(self.model.get_vartype_indices(x).astype(str), "truncated")
+        levels = indicators.at_levels if indicators else np.flatnonzero(task.discrete)
+        self.model.fit(x, ordinal=sorted({*levels, *np.flatnonzero(truncated)}) or None)
 
-    def of(self, part: str) -> np.ndarray:
-        columns = []
-        for x, levels in zip(self.task.part(part).T, self.levels, strict=True):
-            if not len(levels):
-                columns.append(x[:, None])
-                continue
-            known = np.isin(x, levels)  # a level never seen before is a hole
-            columns.append(np.where(known[:, None], x[:, None] == levels[1:], np.nan))
-        return np.concatenate(columns, axis=1)
+    def rows(self, part: str) -> np.ndarray:
+        return self.indicators.of(part) if self.indicators else self.task.part(part).copy()
 
-    def back(self, filled: np.ndarray, shares: np.ndarray | None) -> np.ndarray:
-        """Numbers from `filled`; levels by the `shares` of their 1s among draws."""
-        out = np.empty((len(filled), len(self.levels)))
-        for j, (levels, at) in enumerate(zip(self.levels, self.at, strict=True)):
-            if not len(levels):
-                out[:, j] = filled[:, at.start]
-                continue
-            others = shares[:, at]
-            out[:, j] = levels[np.column_stack([1 - others.sum(axis=1), others]).argmax(axis=1)]
-        return out
+    def fill(self, part: str) -> np.ndarray:
+        x = self.rows(part)
+        filled = self.model.transform(x)
+        if not self.indicators:
+            return filled
+        if at := self.indicators.at_levels:
+            filled[:, at] = self.model.sample_imputation(x, num=DRAWS)[:, at].mean(axis=2)
+        return self.indicators.back(filled)
 
 
 def impute(task: Task) -> Answer:
     part = task.varying()
-    indicators = Indicators(part)
-    train = indicators.of("train")
-    model = GaussianCopula(random_state=task.seed, n_jobs=int(os.environ.get("OMP_NUM_THREADS", "1")))
 
-    def fit() -> np.ndarray:
-        kinds = model.get_vartype_indices(train)
-        ordinal = {*indicators.at_levels, *np.flatnonzero(np.char.endswith(kinds.astype(str), "truncated"))}
-        model.fit(train, ordinal=sorted(ordinal) or None)
-        return fill("train")
-
-    def fill(part: str) -> np.ndarray:
-        x = indicators.of(part)
-        shares = model.sample_imputation(x, num=DRAWS).mean(axis=2) if indicators.at_levels else None
-        return indicators.back(model.transform(x), shares)
+    def fit() -> tuple[Copula, np.ndarray]:
+        try:
+            copula = Copula(part, Indicators(part))
+            return copula, copula.fill("train")
+        except (AssertionError, np.linalg.LinAlgError):
+            copula = Copula(part, None)
+            return copula, copula.fill("train")
 
     with contextlib.redirect_stdout(io.StringIO()):
-        first, seconds = timed(fit)
-        second, seconds_new = timed(fill, "new")
+        (copula, first), seconds = timed(fit)
+        second, seconds_new = timed(copula.fill, "new")
     return Answer(
         f"gcimpute {version('gcimpute')}",
         seconds,

@@ -1,7 +1,7 @@
 """mostlyai-engine: TabularARGN, an autoregressive network over columns in any order, trained for two minutes at most.
 
 Categories are declared, and its protection of rare values, which is for privacy, is off; all else is default. Its
-fillings are draws; as one answer we give the mean of 10 for numbers and their most frequent level for categories.
+fillings are draws; as one answer we give the mean of 20 for numbers and their most frequent level for categories.
 New rows go through the same network.
 """
 
@@ -13,7 +13,9 @@ from importlib.metadata import version
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1", DO_NOT_TRACK="1")
 
 import logging
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,7 +24,7 @@ from draws import pooled
 from mostlyai.engine import TabularARGN
 from task import Answer, Task, run, timed
 
-MINUTES, DRAWS = 2, 10
+MINUTES, DRAWS = 2, 20
 
 
 def frame(task: Task, part: str) -> pd.DataFrame:
@@ -53,11 +55,12 @@ def impute(task: Task) -> Answer:
         tgt_encoding_types={f"x{j}": kind for j, kind in enumerate(kinds)},
         value_protection=False,
         device="cpu",
+        workspace_dir=Path(sys.argv[-1]) / "workspace",
         random_state=task.seed,
     )
 
     def fill(which: str) -> np.ndarray:
-        rows = pd.concat([frame(part, which)] * DRAWS, ignore_index=True)  # its calls are slow, not its rows
+        rows = pd.concat([frame(part, which)] * DRAWS, ignore_index=True)  # its time goes by patterns of holes
         return pooled(np.split(array(part, model.impute(rows)), DRAWS), part.levels)
 
     def fit() -> np.ndarray:

@@ -174,7 +174,7 @@ def test_the_mechanism_is_learned(trained):
     learned = imputer.missing_probability(frame)
     assert learned.shape == frame.shape
     rates = 1 - np.stack([clinic.mask[:, clinic.schema.attribute_of[name]] for name in frame], axis=1).mean(0)
-    np.testing.assert_allclose(learned.mean(0), rates, atol=0.06)
+    np.testing.assert_allclose(learned.mean(0), rates, atol=0.08)
     assert imputer.embed(frame).shape == (len(frame), frame.shape[1], VSAEConfig().latent_dim)
 
 

@@ -60,8 +60,8 @@ def fit(
     data = encoding.encode(columns, mask).to(device)
     with private_rng(seed, device):
         model = VSAE(schema, config).to(device)
-        model.fit_features(data)
         training, held_out = split(schema, data, config)
+        model.fit_features(training.with_mask(training.usable))
         training_seed = int(torch.randint(2**31, (1,)))
     paths = _Paths.beside(checkpoint_path)
     try:

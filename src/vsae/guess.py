@@ -34,12 +34,12 @@ class GaussianGuess(nn.Module):
     spread: Tensor
     owner: Tensor
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, used: bool = True) -> None:
         super().__init__()
         numbers = [i for block in number_blocks(schema) for i in block.attributes]
         self.ordered = [b for b in schema.blocks if b.family in (Family.BERNOULLI, Family.CUMULATIVE)]
         owner = numbers + [i for block in self.ordered for i in block.attributes]
-        self.width = len(owner) if 1 < len(owner) <= _MOST_ENTRIES else 0
+        self.width = len(owner) if used and 1 < len(owner) <= _MOST_ENTRIES else 0
         self.register_buffer("owner", torch.tensor(owner[: self.width], dtype=torch.long), persistent=False)
         self.register_buffer("covariance", torch.eye(self.width))
         self.register_buffer("centre", torch.zeros(self.width))

@@ -33,7 +33,7 @@ from vsae.training import History
 
 _CANDIDATES = 20_000  # latents drawn for conditional generation, at least
 _FEW_EFFECTIVE = 100
-_REMASKS = 16  # ways to hide cells of a row when asking for its mask
+_REMASKS = 32  # ways to hide cells of a row when asking for its mask
 _CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
 
 
@@ -104,12 +104,12 @@ class FittedVSAE:
             for i in range(n)
         ]
 
-    def missing_probability(self, columns: Columns, mask: Mask, *, draws: int | None = None) -> NDArray[np.float64]:
+    def missing_probability(self, columns: Columns, mask: Mask, *, draws: int = 2) -> NDArray[np.float64]:
         """P(m_i = 0 | z) averaged over z given the row, (n, M).
 
         The row's own mask is part of what z is inferred from, so this leans towards it: it says how plausible the mask
         network finds each hole, not how often such a row would have one. The network learned to answer for rows of
-        which some cells were hidden, so it is asked the same way: averaged over several ways to hide some.
+        which some cells were hidden, so it is asked the same way, averaged over several ways to hide some.
         """
         self._needs_mask_model()
         parts = []

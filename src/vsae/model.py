@@ -56,10 +56,9 @@ class VSAE(nn.Module):
         members, latent = config.members, config.latent_dim
         self.number_blocks = number_blocks(schema)
         self.features = NumberFeatures(sum(len(block) for block in self.number_blocks), config.features)
-        self.guess = GaussianGuess(schema)
         # over the members, with or without a guess and σ per cell or column come in all four pairs
         chosen = [config.guess == "all" or (config.guess == "half" and e % 4 in (0, 3)) for e in range(members)]
-        self.guesses = self.guess.width if any(chosen) else 0
+        self.guess = GaussianGuess(schema, used=any(chosen))
         self.register_buffer("from_guess", torch.tensor(chosen).float().view(-1, 1, 1))
         is_number = torch.zeros(len(schema), 1)
         is_number[[i for block in self.number_blocks for i in block.attributes]] = 1.0
@@ -67,7 +66,7 @@ class VSAE(nn.Module):
         inputs = (latent, config.holes, self.features.width)
         fill = config.proposal == "attributive"
         self.attributive = AttributiveProposal(schema, members, config.attributive, *inputs, fill)
-        self.collective = CollectiveProposal(schema, members, config.collective, *inputs, self.guesses)
+        self.collective = CollectiveProposal(schema, members, config.collective, *inputs, self.guess.width)
         self.aggregate = Concatenation(len(schema), latent)
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
         self.data_network = DataNetwork(schema, members, self.aggregate.width, config.data_net, config.variance)
@@ -98,7 +97,7 @@ class VSAE(nn.Module):
         if self.number_blocks:
             attributes = [i for block in self.number_blocks for i in block.attributes]
             self.features.fit(numbers(self.number_blocks, data), data.mask[:, attributes])
-        if self.guesses:
+        if self.guess.width:
             self.guess.fit(data, self._features(data))
 
     def _features(self, batch: Batch) -> Tensor | None:
@@ -122,7 +121,7 @@ class VSAE(nn.Module):
 
         So the guess is decoded as if it were observed, from the first step on, and training adds what is not linear.
         """
-        if not self.guesses:
+        if not self.guess.width:
             return self.collective(batch, features, None)
         guess = self.guess(batch, features) * self.from_guess  # (E, B, D)
         q: DiagonalNormal = self.collective(batch, features, guess)

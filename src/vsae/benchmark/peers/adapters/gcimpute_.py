@@ -53,7 +53,7 @@ def impute(task: Task) -> Answer:
         try:
             copula = Copula(part, Indicators(part))
             return copula, copula.fill("train")
-        except (AssertionError, np.linalg.LinAlgError):
+        except (AssertionError, ValueError, np.linalg.LinAlgError):
             copula = Copula(part, None)
             return copula, copula.fill("train")
 

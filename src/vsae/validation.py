@@ -27,6 +27,7 @@ class HeldOut:
     batch: Batch  # (1, B, …); its withheld cells are scored
     trivial: dict[str, Tensor]  # block → (variables,), mean squared error or Brier score; 0 where it can't be scored
     attributes: dict[str, list[int]]  # block → attribute of each variable
+    ranges: dict[str, tuple[Tensor, Tensor]]  # block of intervals → least and greatest value of each variable
 
     @classmethod
     def of(cls, schema: Schema, rows: Batch) -> HeldOut | None:
@@ -38,12 +39,22 @@ class HeldOut:
         }
         if not any(bool((error > 0).any()) for error in trivial.values()):
             return None
-        return cls(rows.for_members(), trivial, {block.name: list(block.attributes) for block in schema.blocks})
+        attributes = {block.name: list(block.attributes) for block in schema.blocks}
+        ranges = {
+            block.name: _range(rows.values[block.name][..., 0], rows.mask[:, list(block.attributes)])
+            for block in schema.blocks
+            if block.family is Family.INTERVAL
+        }
+        return cls(rows.for_members(), trivial, attributes, ranges)
 
     @torch.no_grad()
     def score(self, model: VSAE) -> Tensor:
         """Mean over variables of sqrt(error / trivial error) on the withheld cells, per member; (E,) float64."""
-        return self._score({name: x.error(self.batch.values[name]) for name, x in self._decode(model).items()})
+        decoded = self._decode(model)
+        errors = {
+            name: x.error_of_mean(self._mean(name, x.mean), self.batch.values[name]) for name, x in decoded.items()
+        }
+        return self._score(errors)
 
     @torch.no_grad()
     def choose(self, model: VSAE) -> list[int]:
@@ -72,9 +83,14 @@ class HeldOut:
     def _score_of_average(self, decoded: DataDistribution, members: list[int]) -> float:
         values = self.batch.values
         errors = {
-            name: x.error_of_mean(x.mean[members].mean(0, keepdim=True), values[name]) for name, x in decoded.items()
+            name: x.error_of_mean(self._mean(name, x.mean[members]).mean(0, keepdim=True), values[name])
+            for name, x in decoded.items()
         }
         return float(self._score(errors)[0])
+
+    def _mean(self, name: str, mean: Tensor) -> Tensor:
+        """As a user would get it: where a bound stands for all that lies beyond, the mean may lie far beyond."""
+        return mean.clamp(*self.ranges[name]) if name in self.ranges else mean
 
     def _score(self, errors: Mapping[str, Tensor]) -> Tensor:
         """From errors per cell, (E, B, variables) per block."""
@@ -85,6 +101,14 @@ class HeldOut:
             mean = (errors[name].double() * cells).sum(1) / cells.sum(1).clamp_min(1)  # (E, variables)
             ratios.append((mean / trivial).sqrt()[:, trivial > 0])
         return torch.cat(ratios, dim=1).mean(1).cpu()
+
+
+def _range(values: Tensor, observed: Tensor) -> tuple[Tensor, Tensor]:
+    """(variables,) each; 0 where nothing was observed."""
+    low = torch.where(observed, values, torch.inf).amin(0)
+    high = torch.where(observed, values, -torch.inf).amax(0)
+    seen = observed.any(0)
+    return torch.where(seen, low, 0.0), torch.where(seen, high, 0.0)
 
 
 def _trivial_error(block: Block, values: Tensor, hidden: Tensor) -> Tensor:

@@ -77,8 +77,10 @@ variance on min-max scaled data and KL weight 1, the latents carry almost nothin
 """
 
 
-def ablation_page(results: Path) -> str:
+def ablation_page(results: Path) -> str | None:
     rows = [json.loads(path.read_text()) for path in sorted((results / "ablation").glob("*.json"))]
+    if not rows:
+        return None
     cells: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {}
     for row in rows:
         for measure in ("nrmse", "pfc"):

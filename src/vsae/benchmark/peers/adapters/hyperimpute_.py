@@ -2,7 +2,8 @@
 
 It takes a column for a category by the number of its values (fewer than 5); we tell it the categories instead, as
 codes. Numbers are scaled to [0, 1], as in its own benchmarks; unscaled, its logistic regressions hardly end.
-It fits anew for each table it fills, so it has no answer for new rows.
+It fits anew for each table it fills, so it has no answer for new rows. It hands fitted models on from column to
+column, on which XGBoost fails when a column of many levels is followed by one of two; we reset what it remembers.
 """
 
 from __future__ import annotations
@@ -17,9 +18,16 @@ from importlib.metadata import version
 import catboost
 import numpy as np
 import pandas as pd
+import xgboost
 from task import Answer, Task, run, timed
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
+
+
+class FreshClassifier(xgboost.XGBClassifier):
+    def fit(self, *arguments: object, **options: object) -> FreshClassifier:
+        self.objective = "binary:logistic"  # it takes another one by itself for more levels
+        return super().fit(*arguments, **options)
 
 
 def plugin(seed: int, categories: set[str]) -> object:
@@ -28,6 +36,7 @@ def plugin(seed: int, categories: set[str]) -> object:
     multiprocessing.cpu_count = lambda: THREADS
     catboost.CatBoostClassifier = partial(catboost.CatBoostClassifier, thread_count=THREADS)
     catboost.CatBoostRegressor = partial(catboost.CatBoostRegressor, thread_count=THREADS)
+    xgboost.XGBClassifier = FreshClassifier
     import hyperimpute.logger
     import torch
     from hyperimpute.plugins.imputers import Imputers

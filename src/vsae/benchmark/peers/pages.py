@@ -39,11 +39,11 @@ MECHANISMS = {"self": "self-masking"}  # the others are abbreviations
 
 
 def page(results: Path) -> str | None:
-    """The page, or None while there are no rows."""
+    """The page, or None while there is no cell in which ours and a peer's error can be compared."""
     rows = load(results)
-    if not rows:
-        return None
     cells = board(rows)
+    if not cells.compared(DEFAULT, cells.cells()):
+        return None
     return f"""{MADE.format(source="results/peers")}
 # Against other imputers
 
@@ -87,6 +87,8 @@ def figures(results: Path) -> dict[str, str]:
     """Name → SVG, of those that the rows are enough for. Needs matplotlib if there are rows."""
     rows = load(results)
     cells = board(rows)
+    if not cells.compared(DEFAULT, cells.cells()):
+        return {}
     ranks, points, out = _mean_ranks(cells), _points(rows, cells), {}
     if ranks:
         out["critical-difference.svg"] = critical_difference_svg(ranks, _difference(cells))

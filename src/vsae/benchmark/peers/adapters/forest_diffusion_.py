@@ -8,12 +8,11 @@ categories means the level of the highest mean. New rows go through the same mod
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
 
 import numpy as np
 from ForestDiffusion import ForestDiffusionModel
 from indicators import Indicators
-from task import Answer, Task, run, timed
+from task import Answer, Task, run, timed, widened_answer
 
 DRAWS = 5
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
@@ -35,13 +34,7 @@ def impute(task: Task) -> Answer:
 
     (model, first), seconds = timed(fit)
     second, seconds_new = timed(fill, model, "new")
-    return Answer(
-        f"ForestDiffusion {version('ForestDiffusion')}",
-        seconds,
-        task.widened("train", first),
-        seconds_new,
-        task.widened("new", second),
-    )
+    return widened_answer(task, "ForestDiffusion", seconds, first, seconds_new, second)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from importlib.metadata import version
 
 import numpy as np
 from gcimpute.gaussian_copula import GaussianCopula
 from indicators import Indicators
-from task import Answer, Task, run, timed
+from task import Answer, Task, run, timed, widened_answer
 
 DRAWS = 20
 
@@ -60,13 +59,7 @@ def impute(task: Task) -> Answer:
     with contextlib.redirect_stdout(io.StringIO()):
         (copula, first), seconds = timed(fit)
         second, seconds_new = timed(copula.fill, "new")
-    return Answer(
-        f"gcimpute {version('gcimpute')}",
-        seconds,
-        task.widened("train", first),
-        seconds_new,
-        task.widened("new", second),
-    )
+    return widened_answer(task, "gcimpute", seconds, first, seconds_new, second)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,12 @@ import multiprocessing
 import os
 import warnings
 from functools import partial
-from importlib.metadata import version
 
 import catboost
 import numpy as np
 import pandas as pd
 import xgboost
-from task import Answer, Task, run, timed
+from task import Answer, Task, run, timed, widened_answer
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 
@@ -61,7 +60,7 @@ def impute(task: Task) -> Answer:
         return np.asarray(imputer.fit_transform(frame), dtype=float) * (high - low) + low
 
     filled, seconds = timed(fit)
-    return Answer(f"hyperimpute {version('hyperimpute')}", seconds, task.widened("train", filled))
+    return widened_answer(task, "hyperimpute", seconds, filled)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,13 @@ Release 6.0.5 does not count the iterations of new rows and gives their random s
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
 from typing import Any
 
 import miceforest
 import numpy as np
 from draws import pooled
 from miceforest import imputation_kernel
-from task import Answer, Task, run, timed
+from task import Answer, Task, run, timed, widened_answer
 
 DRAWS, ITERATIONS = 5, 5
 
@@ -57,13 +56,7 @@ def impute(task: Task) -> Answer:
 
     (kernel, first), seconds = timed(fit)
     second, seconds_new = timed(lambda: filled(kernel.impute_new_data(new)))
-    return Answer(
-        f"miceforest {version('miceforest')}",
-        seconds,
-        task.widened("train", first),
-        seconds_new,
-        task.widened("new", second),
-    )
+    return widened_answer(task, "miceforest", seconds, first, seconds_new, second)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,12 @@ Numbers are standardized, which it leaves to its users. Its draws differ by drop
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
 
 import numpy as np
 import torch
 from draws import pooled
 from midas2 import MIDAS
-from task import Answer, Task, run, timed
+from task import Answer, Task, run, timed, widened_answer
 
 DRAWS = 10
 
@@ -45,13 +44,7 @@ def impute(task: Task) -> Answer:
     first, seconds = timed(fit)
     new[numbers] = (new[numbers] - centre) / scale
     second, seconds_new = timed(fill, new)
-    return Answer(
-        f"midasverse-midas {version('midasverse-midas')}",
-        seconds,
-        task.widened("train", first),
-        seconds_new,
-        task.widened("new", second),
-    )
+    return widened_answer(task, "midasverse-midas", seconds, first, seconds_new, second)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ New rows go through the same network.
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1", DO_NOT_TRACK="1")
 
@@ -22,7 +21,7 @@ import pandas as pd
 import torch
 from draws import pooled
 from mostlyai.engine import TabularARGN
-from task import Answer, Task, run, timed
+from task import Answer, Task, run, timed, widened_answer
 
 MINUTES, DRAWS = 2, 20
 
@@ -69,13 +68,7 @@ def impute(task: Task) -> Answer:
 
     first, seconds = timed(fit)
     second, seconds_new = timed(fill, "new")
-    return Answer(
-        f"mostlyai-engine {version('mostlyai-engine')}",
-        seconds,
-        task.widened("train", first),
-        seconds_new,
-        task.widened("new", second),
-    )
+    return widened_answer(task, "mostlyai-engine", seconds, first, seconds_new, second)
 
 
 if __name__ == "__main__":

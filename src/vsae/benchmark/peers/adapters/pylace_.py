@@ -7,12 +7,10 @@ added to its table: each hole is predicted given what is known of its row.
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import numpy as np
 import polars as pl
 from lace import Engine
-from task import Answer, Task, run, timed
+from task import Answer, Task, run, timed, widened_answer
 
 STEPS, DRAWS = 2000, 100
 
@@ -74,13 +72,7 @@ def impute(task: Task) -> Answer:
 
     (engine, first), seconds = timed(fit)
     second, seconds_new = timed(filled_new, part, engine)
-    return Answer(
-        f"pylace {version('pylace')}",
-        seconds,
-        task.widened("train", first),
-        seconds_new,
-        task.widened("new", second),
-    )
+    return widened_answer(task, "pylace", seconds, first, seconds_new, second)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,14 @@ class Answer:
     train: np.ndarray
     seconds_new: float | None = None
     new: np.ndarray | None = None
+
+
+def widened_answer(
+    task: Task, package: str, seconds: float, train: np.ndarray, seconds_new: float | None = None, new: Any = None
+) -> Answer:
+    """The answer of a package that was given `task.varying()`, under the version that is installed."""
+    whole = None if new is None else task.widened("new", new)
+    return Answer(f"{package} {version(package)}", seconds, task.widened("train", train), seconds_new, whole)
 
 
 def read(folder: str | Path) -> Task:

@@ -61,7 +61,8 @@ class VSAE(nn.Module):
         self.guess = GaussianGuess(schema, used=any(chosen))
         self.register_buffer("from_guess", torch.tensor(chosen).float().view(-1, 1, 1))
         is_number = torch.zeros(len(schema), 1)
-        is_number[[i for block in self.number_blocks for i in block.attributes]] = 1.0
+        self.number_attributes = [i for block in self.number_blocks for i in block.attributes]
+        is_number[self.number_attributes] = 1.0
         self.register_buffer("is_number", is_number, persistent=False)
         inputs = (latent, config.holes, self.features.width)
         fill = config.proposal == "attributive"
@@ -95,8 +96,7 @@ class VSAE(nn.Module):
     def fit_features(self, data: Batch) -> None:
         """Let the features of numbers look at the columns of a data set (n, …) once."""
         if self.number_blocks:
-            attributes = [i for block in self.number_blocks for i in block.attributes]
-            self.features.fit(numbers(self.number_blocks, data), data.mask[:, attributes])
+            self.features.fit(numbers(self.number_blocks, data), data.mask[:, self.number_attributes])
         if self.guess.width:
             self.guess.fit(data, self._features(data))
 

@@ -177,8 +177,6 @@ def _disclosure() -> str:
 
 def _verdict(cells: Board) -> str:
     group = cells.compared(DEFAULT, cells.cells())
-    if not group:
-        return "There is no MCAR or MAR cell yet in which both `vsae` and a peer have a result."
     ratios = [cells.to_best_peer(DEFAULT, c) for c in group]
     lower, higher = sum(r < 1 for r in ratios), sum(r > 1 for r in ratios)
     return _paragraph(
@@ -438,7 +436,7 @@ def _reading(cells: Board) -> str:
                 [_loss(cells, c) for c in lost],
             )
         )
-    return "\n\n".join(parts) if group else "There is nothing to compare yet."
+    return "\n\n".join(parts)
 
 
 def _winners(cells: Board, lost: list[Cell], number: int) -> str:

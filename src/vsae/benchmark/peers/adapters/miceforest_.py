@@ -34,11 +34,7 @@ imputation_kernel.ImputedData = Counted
 
 def impute(task: Task) -> Answer:
     part = task.varying()
-    names = [f"x{j}" for j in range(len(part.names))]  # LightGBM refuses some characters in names
-    train, new = (part.frame(which).set_axis(names, axis=1) for which in ("train", "new"))
-    for name in train.select_dtypes("category"):
-        train[name] = train[name].cat.remove_unused_categories()  # LightGBM must see each class it is told of
-        new[name] = new[name].cat.set_categories(train[name].cat.categories)  # a level never seen is a hole
+    train, new = part.frames()  # LightGBM refuses some characters in names, and must see each class it is told of
 
     def filled(data: Any) -> np.ndarray:
         draws = [data.complete_data(i).set_axis(part.names, axis=1) for i in range(DRAWS)]

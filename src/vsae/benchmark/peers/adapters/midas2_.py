@@ -20,12 +20,8 @@ DRAWS = 10
 def impute(task: Task) -> Answer:
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     part = task.varying()
-    names = [f"x{j}" for j in range(len(part.names))]  # it makes names of columns and levels, which must not collide
-    numbers = [name for name, discrete in zip(names, part.discrete, strict=True) if not discrete]
-    train, new = (part.frame(which).set_axis(names, axis=1) for which in ("train", "new"))
-    for name in train.select_dtypes("category"):
-        train[name] = train[name].cat.remove_unused_categories()
-        new[name] = new[name].cat.set_categories(train[name].cat.categories)  # a level never seen is a hole
+    train, new = part.frames()  # it makes names of columns and levels, which must not collide
+    numbers = list(train.columns[~part.discrete])
     centre, scale = train[numbers].mean(), train[numbers].std(ddof=0)
     model = MIDAS(device="cpu")
 

@@ -66,6 +66,18 @@ class Task:
                 columns[str(name)] = x.copy()
         return pd.DataFrame(columns)
 
+    def frames(self) -> tuple[Any, Any]:
+        """`train` and `new` for peers that are hard to please: columns x0, x1, …, and no level `train` does not show.
+
+        A level that only `new` has becomes a hole.
+        """
+        names = [f"x{j}" for j in range(len(self.names))]
+        train, new = (self.frame(which).set_axis(names, axis=1) for which in ("train", "new"))
+        for name in train.select_dtypes("category"):
+            train[name] = train[name].cat.remove_unused_categories()
+            new[name] = new[name].cat.set_categories(train[name].cat.categories)
+        return train, new
+
     def array(self, frame: Any) -> np.ndarray:
         """(n, p) floats from a frame with these columns, in any order and of any dtype that reads as numbers."""
         import pandas as pd

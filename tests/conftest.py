@@ -18,6 +18,7 @@ PLAIN = {
     "members": 1,
     "features": "plain",
     "guess": "none",
+    "start_scale": 1.0,
     "attributive": NetShape(8, 2),
     "collective": NetShape(16, 2),
     "mask_net": NetShape(8, 2),

@@ -73,7 +73,7 @@ def test_a_model_may_be_without(guess):
     widths = [m.collective.input.dense.weight.shape[1] for m in (with_guess, without)]
     assert widths[0] - widths[1] == 3
     for model in (with_guess, without):
-        model.fit_features(data)
+        model.look_at(data)
         assert model.propose(data.for_members()).collective.loc.isfinite().all()
 
 

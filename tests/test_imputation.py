@@ -495,8 +495,19 @@ def test_draws_of_all_members_spread_as_the_truth_does():
     b = a + 0.2 * rng.normal(size=500)
     mask = np.stack([np.ones(500, dtype=bool), rng.random(500) < 0.7], axis=1)
     columns = {"a": 50 + 15 * a, "b": 3 + 0.9 * b}
-    model = fit(Schema([real("a"), real("b")]), columns, mask, VSAEConfig(steps=300, members=2, select=False))
+    model = fit(Schema([real("a"), real("b")]), columns, mask, VSAEConfig(steps=300, members=2))
     spreads = [(d["b"] - columns["b"])[~mask[:, 1]].std() for d in model.draw(columns, mask, 6)]
     truth = 0.2 * 0.9 * np.sqrt(2)  # of a draw against the value it stands for
     assert max(spreads) < 1.6 * truth
     assert min(spreads) > 0.6 * truth
+
+
+def test_a_mean_stays_inside_what_was_seen():
+    """The mean of a log-normal with a wide σ lies far beyond its column."""
+    columns = {"a": np.array([0.5, 1.0, 2.0, 40.0]), "b": np.array([-3.0, 0.0, 1.0, 2.0])}
+    mask = np.ones((4, 2), dtype=bool)
+    encoding = Encoding.fit(Schema([positive("a"), real("b")]), columns, mask)
+    far = np.array([[50.0, 50.0], [-50.0, -50.0]])
+    assert encoding.expected("gaussian", far, np.ones((2, 2))) == pytest.approx(np.array([[40.0, 2.0], [0.5, -3.0]]))
+    wide = encoding.expected("gaussian", np.zeros((1, 2)), np.full((1, 2), 9.0))
+    assert 0.5 <= wide[0, 0] <= 40.0

@@ -14,7 +14,8 @@ from vsae.config import VSAEConfig
 from vsae.em import e_step, m_step
 from vsae.model import VSAE
 from vsae.nets import MLP, NetShape
-from vsae.objective import Elbo, elbo, loss, remask
+from vsae.objective import Elbo, elbo, loss
+from vsae.remasking import hiding_weights, remask
 from vsae.schema import Schema, real
 
 LIFT = 50.0  # a bias that keeps every ReLU open, so that a network is a linear map
@@ -49,6 +50,7 @@ class LinearGaussian:
             variance="column",
             features="plain",
             guess="none",
+            start_scale=1.0,
         )
         self.model = VSAE(Schema([real(f"x{i}") for i in range(m)]), config).double()
         self.weight = torch.randn(self.d, m, generator=generator, dtype=torch.float64)
@@ -137,6 +139,7 @@ def hand_made(e_step_latents: str = "prior") -> VSAE:
         variance="fixed",
         features="plain",
         guess="none",
+        start_scale=1.0,
         e_step_latents=e_step_latents,
     )
     model = VSAE(Schema([real("x1"), real("x2")]), config)
@@ -216,6 +219,28 @@ def test_remasking_hides_observed_cells_at_the_wished_rate():
     assert not (visible & ~mask).any()
     assert float((mask & ~visible).sum() / mask.sum()) == pytest.approx(0.3, abs=0.01)
     assert torch.equal(remask(mask, 0.0, 0.0), mask)
+
+
+def test_what_is_rarely_missing_is_rarely_hidden():
+    mask = torch.rand(1, 20_000, 3) >= torch.tensor([0.0, 0.1, 0.4])
+    weight = hiding_weights(mask[0])
+    assert weight.tolist() == pytest.approx([0.1, 0.5, 1.0], abs=0.05)
+    hidden = (mask & ~remask(mask, 0.2, 0.4, weight)).float().sum((0, 1)) / mask.float().sum((0, 1))
+    assert hidden.tolist() == pytest.approx([0.03, 0.15, 0.3], abs=0.02)
+
+
+def test_a_complete_table_is_hidden_alike():
+    assert hiding_weights(torch.ones(5, 2, dtype=torch.bool)).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("hiding", "weights"), [("as_missing", [0.1, 1.0]), ("alike", [1.0, 1.0])])
+def test_a_model_hides_as_it_is_told(hiding, weights):
+    mask = torch.ones(10, 2, dtype=torch.bool)
+    mask[:5, 1] = False
+    model = VSAE(Schema([real("a"), real("b")]), VSAEConfig(hiding=hiding, guess="none"))
+    model.look_at(Batch({"gaussian": torch.randn(10, 2)}, mask))
+    assert model.hiding.tolist() == pytest.approx(weights)
+    assert model.take_members([1, 0]).hiding.tolist() == pytest.approx(weights)
 
 
 def test_remasked_cells_are_scored_and_the_mask_head_answers_for_the_true_mask(schema, batch, plain_config):

@@ -17,7 +17,7 @@ from vsae.objective import elbo
 from vsae.schema import Schema, categorical, real
 from vsae.training import OtherTraining, TrainingDiverged, clip_members, train
 
-SMALL = VSAEConfig(**PLAIN, steps=40, evaluate_every=10, batch_size=32)
+SMALL = VSAEConfig(**PLAIN, steps=40, evaluate_every=10, batch_size=32, learning_rate=4e-3, refit=0.2)
 
 
 class Killed(Exception):

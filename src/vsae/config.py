@@ -18,12 +18,13 @@ from vsae.proposals import Holes
 Proposal = Literal["selective", "collective", "attributive"]
 DecoderMask = Literal["reconstructed", "given"]
 Guess = Literal["none", "half", "all"]
+Hiding = Literal["as_missing", "alike"]
 
 
 _RANGES = (
     ("latent_dim members steps epochs batch_size evaluate_every patience latent_draws", 1, 10**9),
     ("kl_visible kl_hidden match e_step_weight e_step_samples e_step_warmup learning_rate weight_decay clip", 0, 10**9),
-    ("tolerance remask_rows validation_share validation_remask refit", 0.0, 1.0),
+    ("tolerance validation_share validation_remask refit", 0.0, 1.0),
     ("warmup", 0.0, 0.99),
 )
 
@@ -41,11 +42,12 @@ class VSAEConfig:
 
     # --- the model
     latent_dim: int = 4  # L, per attribute
-    attributive: NetShape = NetShape(width=32, depth=1)
-    collective: NetShape = NetShape(width=128, depth=2, residual=True, dropout=0.1)
-    mask_net: NetShape = NetShape(width=64, depth=1)
-    data_net: NetShape = NetShape(width=128, depth=1, residual=True)
+    attributive: NetShape = NetShape(width=0, depth=0)  # rich features make a linear map bend
+    collective: NetShape = NetShape(width=96, depth=1, residual=True, dropout=0.1)
+    mask_net: NetShape = NetShape(width=48, depth=1)
+    data_net: NetShape = NetShape(width=96, depth=1, residual=True)
     members: int = 4  # E: an ensemble trains as one batched computation
+    start_scale: float = 0.05  # DIFF(paper): σ of the proposals before training; from 1, it takes long to tell z apart
     proposal: Proposal = "selective"  # ablation: one of the two proposals for every attribute
     holes: Holes = "zero"  # what the networks read where nothing was observed
     guess: Guess = "half"  # DIFF(paper): which members start from a linear guess of the holes; see guess.py
@@ -60,7 +62,7 @@ class VSAEConfig:
     kl_visible: float = 0.01  # DIFF(paper): weight 1 collapses the collective proposal
     kl_hidden: float = 0.003
     remask: tuple[float, float] = (0.2, 0.4)  # DIFF(paper): hide this share of what is observed, and score it
-    remask_rows: float = 1.0  # share of the rows that are re-masked
+    hiding: Hiding = "as_missing"  # … more of what is often missing, or "alike" of every attribute; see remasking.py
     match: float = 0.1  # weight of KL(attributive ‖ collective) where an attribute is known but hidden
     e_step_samples: int = 0  # DIFF(paper): 100; targets from an untrained decoder teach little
     e_step_latents: Literal["prior", "collective"] = "prior"
@@ -68,10 +70,10 @@ class VSAEConfig:
     e_step_warmup: int = 20  # epochs before the first E step
 
     # --- the training
-    steps: int | None = 1000  # at most; None: `epochs` decides
+    steps: int | None = 500  # at most; None: `epochs` decides
     epochs: int | None = None  # at most
     batch_size: int = 128
-    learning_rate: float = 4e-3
+    learning_rate: float = 8e-3
     weight_decay: float = 0.1
     schedule: Literal["cosine", "constant"] = "cosine"
     warmup: float = 0.1  # share of the steps, cosine only
@@ -79,12 +81,11 @@ class VSAEConfig:
     validation: Literal["cells", "rows"] = "cells"  # what is held out for early stopping
     validation_share: float = 0.1  # of the observed cells, or of the rows
     validation_remask: float = 0.3  # share of held-out rows' observed cells that is hidden and scored
-    evaluate_every: int | None = 50  # steps; None: every epoch
+    evaluate_every: int | None = 25  # steps; None: every epoch
     patience: int = 10  # evaluations without a better one before training stops
     tolerance: float = 0.01  # how much worse than the best score counts as no worse
 
-    select: bool = True  # leave members out of the average that make it worse on the held-out cells …
-    refit: float = 0.2  # … and train the others for this share of the steps more, on all cells
+    refit: float = 0.4  # then train for this share of the steps more, on all cells
 
     # --- its use
     prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see prior.py
@@ -122,6 +123,7 @@ class VSAEConfig:
             "features": "plain",
             "guess": "none",
             "members": 1,
+            "start_scale": 1.0,
             "variance": "fixed",
             "scaling": "minmax",
             "imputation_mask": "given",
@@ -142,7 +144,6 @@ class VSAEConfig:
             "evaluate_every": None,
             "patience": 50,
             "tolerance": 0.0,
-            "select": False,
             "refit": 0.0,
             "prior": "standard",
         }

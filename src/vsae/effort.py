@@ -23,12 +23,11 @@ class _Size:
 
 
 _SIZES = {
-    "fast": _Size(members=2, width=96, steps=8.0, most_steps=500),
-    "default": _Size(members=4, width=128, steps=22.0, most_steps=2000),
-    "best": _Size(members=8, width=128, steps=33.0, most_steps=4000),
+    "fast": _Size(members=2, width=96, steps=6.0, most_steps=400),
+    "default": _Size(members=4, width=96, steps=11.0, most_steps=1000),
+    "best": _Size(members=8, width=128, steps=22.0, most_steps=4000),
 }
-_FEWEST_STEPS = 200
-_MANY_ATTRIBUTES = 100  # from here on what is there per attribute shrinks, for it makes most of the cost
+_FEWEST_STEPS = 150
 
 
 def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes: Any) -> VSAEConfig:
@@ -37,19 +36,18 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
     >>> from vsae.schema import real
     >>> schema = Schema(real(f"x{j}") for j in range(10))
     >>> [config_for(schema, rows).steps for rows in (50, 1000, 1_000_000)]
-    [200, 695, 2000]
+    [150, 347, 1000]
     """
     if effort not in EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
-    size, wide = _SIZES[effort], len(schema) > _MANY_ATTRIBUTES
+    size = _SIZES[effort]
     steps = min(max(int(size.steps * math.sqrt(rows)), _FEWEST_STEPS), size.most_steps)
     settings: dict[str, Any] = {
         "members": size.members,
         "steps": steps,
         "evaluate_every": max(10, steps // 20),
-        "collective": NetShape(size.width, 2, residual=True, dropout=0.1),
+        "collective": NetShape(size.width, 1, residual=True, dropout=0.1),
         "data_net": NetShape(size.width, 1, residual=True),
         "mask_net": NetShape(size.width // 2, 1),
-        "attributive": NetShape(16 if wide else 32, 1),
     }
     return VSAEConfig(**{**settings, **changes})

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from vsae.batch import Batch
 from vsae.model import VSAE
-from vsae.objective import Elbo, Statistics, objective, remask
+from vsae.objective import Elbo, Statistics, objective
+from vsae.remasking import remask
 
 
 @torch.no_grad()
@@ -38,7 +39,7 @@ def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
 def m_step(model: VSAE, batch: Batch, statistics: Statistics | None, update: Callable[[Tensor], None]) -> Elbo:
     """One step up the bound on the same batch, by `update` (backward, clip, step); its four terms, (E, B, M)."""
     config = model.config
-    visible = remask(batch.usable, *config.remask, config.remask_rows) if config.remask[1] > 0 else batch.usable
+    visible = remask(batch.usable, *config.remask, model.hiding) if config.remask[1] > 0 else batch.usable
     terms, value = objective(model, batch, visible, statistics)
     update(value)
     return Elbo(*(term.detach() for term in terms))

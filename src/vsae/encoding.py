@@ -48,16 +48,21 @@ class Encoding:
     schema: Schema
     loc: Mapping[str, NDArray[np.float64]]  # per numeric block, (variables[, d])
     scale: Mapping[str, NDArray[np.float64]]
+    low: Mapping[str, NDArray[np.float64]]  # least and greatest value seen, in standard units
+    high: Mapping[str, NDArray[np.float64]]
     scaling: Scaling = "standard"
 
     @classmethod
     def fit(cls, schema: Schema, columns: Columns, mask: Mask, scaling: Scaling = "standard") -> Encoding:
         _check_mask(schema, mask)
-        loc, scale = {}, {}
+        loc, scale, low, high = {}, {}, {}, {}
         for block in numeric_blocks(schema):
             warped = _warp(block, _stack(block, columns, mask))  # NaN where not observed
             loc[block.name], scale[block.name] = _location_and_scale(warped, scaling)
-        return cls(schema, loc, scale, scaling)
+            y = (warped - loc[block.name]) / scale[block.name]
+            low[block.name] = np.nan_to_num(np.fmin.reduce(y, axis=0), nan=0.0)
+            high[block.name] = np.nan_to_num(np.fmax.reduce(y, axis=0), nan=0.0)
+        return cls(schema, loc, scale, low, high, scaling)
 
     def encode(self, columns: Columns, mask: Mask) -> Batch:
         """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""
@@ -90,14 +95,17 @@ class Encoding:
     def expected(self, name: str, mean: NDArray[Any], std: NDArray[Any]) -> NDArray[np.float64]:
         """E[x] for y ~ N(mean, std²), by Gauss–Hermite quadrature where x is not affine in y; the block's shape.
 
-        The mean is what minimises the squared error in natural units; exp(E[log x]) would be the median.
+        The mean is what minimises the squared error in natural units; exp(E[log x]) would be the median. What lies
+        beyond all that was seen counts as the outermost: the tail of a log-normal must not carry its mean away.
         """
         block = self._blocks[name]
+        low, high = self.low[name], self.high[name]
         mean = np.asarray(mean, dtype=np.float64)
         if self.affine(name):
-            return self._unstandardise(block, mean)
+            return self._unstandardise(block, np.clip(mean, low, high))
         nodes, weights = np.polynomial.hermite_e.hermegauss(9)
-        points = (self._within(block, _unwarp(block, self._unstandardise(block, mean + t * std))) for t in nodes)
+        seen = (np.clip(mean + t * std, low, high) for t in nodes)
+        points = (self._within(block, _unwarp(block, self._unstandardise(block, y))) for y in seen)
         return np.asarray(
             sum(w * point for w, point in zip(weights / weights.sum(), points, strict=True)), dtype=np.float64
         )

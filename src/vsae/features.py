@@ -2,7 +2,7 @@
 
     plain  y itself
     rich   y clipped to ±8, its normal score Φ⁻¹(F(y)) under the training column's distribution F, and where y lies in
-           each of 12 bins between the column's quantiles (0 below the bin, 1 above it, linear inside)
+           each of 12 bins between values of the column (0 below the bin, 1 above it, linear inside)
 
 The bins make a piecewise-linear function of y a linear map of its features; the normal score tames skewed columns.
 """
@@ -58,8 +58,7 @@ class NumberFeatures(nn.Module):
             if len(column):
                 level = torch.special.ndtr(self.scores.double())
                 self.knots[j] = _spread(torch.quantile(_thinned(column), level)).float()
-                level = torch.linspace(0, 1, BINS + 1, device=column.device, dtype=torch.float64)
-                self.edges[j] = _spread(torch.quantile(_thinned(column), level)).float()
+                self.edges[j] = _edges(_thinned(column)).float()
 
     def forward(self, numbers: Tensor) -> Tensor:
         if not self.rich:
@@ -99,6 +98,23 @@ class NumberFeatures(nn.Module):
 def _thinned(column: Tensor) -> Tensor:
     """torch.quantile takes at most 16 million numbers, and needs far fewer."""
     return column[:: max(1, len(column) // 100_000)]
+
+
+def _edges(column: Tensor) -> Tensor:
+    """BINS + 1 edges: quantiles, or every value there is, if these are few.
+
+    Where many cells share a value, quantiles coincide; those to spare go to values in between, so that a column of a
+    few whole numbers has them all told apart.
+    """
+    values, wanted = column.unique(), BINS + 1
+    if len(values) <= wanted:
+        beyond = torch.arange(1, wanted - len(values) + 1, device=column.device)  # no cell gets there
+        return _spread(torch.cat([values, values[-1] + beyond]))
+    level = torch.linspace(0, 1, wanted, device=column.device, dtype=column.dtype)
+    edges = torch.quantile(column, level).unique()
+    others = values[~torch.isin(values, edges)]
+    spare = torch.linspace(0, len(others) - 1, wanted - len(edges), device=column.device).round().long()
+    return _spread(torch.cat([edges, others[spare]]).sort().values)
 
 
 def _spread(knots: Tensor) -> Tensor:

@@ -17,10 +17,10 @@ from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.imputation import FittedVSAE
 from vsae.likelihoods import ScaledHead
 from vsae.model import VSAE
-from vsae.objective import remask
 from vsae.randomness import private_rng
+from vsae.remasking import remask
 from vsae.schema import Family, Schema
-from vsae.training import Callback, History, OtherTraining, Progress, TrainingDiverged, train
+from vsae.training import Callback, History, Progress, TrainingDiverged, train
 from vsae.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
@@ -61,18 +61,13 @@ def fit(
     with private_rng(seed, device):
         model = VSAE(schema, config).to(device)
         training, held_out = split(schema, data, config)
-        model.fit_features(training.with_mask(training.usable))
+        model.look_at(training)
         training_seed = int(torch.randint(2**31, (1,)))
     paths = _Paths.beside(checkpoint_path)
     try:
         history = train(
             model, training, held_out, seed=training_seed, callback=callback, checkpoint_path=paths.training
         )
-        history.chosen = list(range(config.members))
-        if config.select and config.members > 1 and held_out is not None:
-            with private_rng(seed, device):
-                history.chosen = held_out.choose(model)
-                model = model.take_members(history.chosen)
         if config.refit > 0 and training.withheld is not None:
             _refit(model, data, history, training_seed, callback, paths.refit)
     except TrainingDiverged as error:
@@ -138,13 +133,7 @@ def _refit(model: VSAE, data: Batch, history: History, seed: int, callback: Call
             }
             callback(replace(progress, **done))
 
-    try:
-        again = train(model, data, seed=seed + 1, config=gentle, callback=further, checkpoint_path=path)
-    except OtherTraining:  # left by a fit that chose other members
-        assert path is not None
-        path.unlink()
-        again = train(model, data, seed=seed + 1, config=gentle, callback=further, checkpoint_path=path)
-    history.seconds += again.seconds
+    history.seconds += train(model, data, seed=seed + 1, config=gentle, callback=further, checkpoint_path=path).seconds
 
 
 @torch.no_grad()

@@ -26,11 +26,12 @@ from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.generative import DataDistribution
 from vsae.likelihoods import Bernoulli, Gaussian, ScaledHead, Vector
 from vsae.model import VSAE, Decoded
-from vsae.objective import remask
 from vsae.randomness import generator, private_rng
+from vsae.remasking import remask
 from vsae.schema import DISCRETE, Block, Family, Schema, SchemaError
 from vsae.training import History
 
+_ENCODING_PARTS = ("loc", "scale", "low", "high")
 _CANDIDATES = 20_000  # latents drawn for conditional generation, at least
 _FEW_EFFECTIVE = 100
 _REMASKS = 32  # ways to hide cells of a row when asking for its mask
@@ -115,7 +116,7 @@ class FittedVSAE:
         parts = []
         with private_rng(0, self.device):  # the same for every row
             everything = torch.ones(1, _REMASKS, len(self.schema), dtype=torch.bool, device=self.device)
-            ways = remask(everything, *self.model.config.remask, self.model.config.remask_rows)
+            ways = remask(everything, *self.model.config.remask, self.model.hiding)
         for _, batch in self._chunks(columns, mask, draws):
             seen = torch.zeros(batch.mask.shape[1:], dtype=torch.float64, device=self.device)
             for way in ways[0]:
@@ -187,7 +188,8 @@ class FittedVSAE:
     def to_parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and JSON that `from_parts` makes a model of again."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for part, blocks in (("loc", self.encoding.loc), ("scale", self.encoding.scale)):
+        for part in _ENCODING_PARTS:
+            blocks = getattr(self.encoding, part)
             tensors |= {f"encoding.{part}.{name}": torch.from_numpy(x) for name, x in blocks.items()}
         content = {
             "schema": self.schema.to_json(),
@@ -207,11 +209,11 @@ class FittedVSAE:
         prefix = "model."
         weights = {name.removeprefix(prefix): x for name, x in tensors.items() if name.startswith(prefix)}
         model.load_state_dict(weights)
-        loc, scale = (
-            {b.name: tensors[f"encoding.{part}.{b.name}"].numpy() for b in numeric_blocks(schema)}
-            for part in ("loc", "scale")
-        )
-        encoding = Encoding(schema, loc, scale, content["scaling"])
+        parts = {
+            part: {b.name: tensors[f"encoding.{part}.{b.name}"].numpy() for b in numeric_blocks(schema)}
+            for part in _ENCODING_PARTS
+        }
+        encoding = Encoding(schema, **parts, scaling=content["scaling"])
         return cls(model.to(device).eval(), encoding, History(**content["history"]))
 
     # --- the work on one chunk

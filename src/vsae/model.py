@@ -16,7 +16,16 @@ from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.guess import GaussianGuess
 from vsae.likelihoods import Bernoulli
 from vsae.prior import LatentPrior
-from vsae.proposals import AttributiveProposal, CollectiveProposal, DiagonalNormal, number_blocks, numbers, select
+from vsae.proposals import (
+    AttributiveProposal,
+    CollectiveProposal,
+    DiagonalNormal,
+    ProposalSettings,
+    number_blocks,
+    numbers,
+    select,
+)
+from vsae.remasking import hiding_weights
 from vsae.schema import Schema
 
 
@@ -49,6 +58,7 @@ class VSAE(nn.Module):
     owner: Tensor
     from_guess: Tensor
     is_number: Tensor
+    hiding: Tensor
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__()
@@ -64,10 +74,10 @@ class VSAE(nn.Module):
         self.number_attributes = [i for block in self.number_blocks for i in block.attributes]
         is_number[self.number_attributes] = 1.0
         self.register_buffer("is_number", is_number, persistent=False)
-        inputs = (latent, config.holes, self.features.width)
+        settings = ProposalSettings(members, latent, config.start_scale, config.holes, self.features.width)
         fill = config.proposal == "attributive"
-        self.attributive = AttributiveProposal(schema, members, config.attributive, *inputs, fill)
-        self.collective = CollectiveProposal(schema, members, config.collective, *inputs, self.guess.width)
+        self.attributive = AttributiveProposal(schema, config.attributive, settings, fill)
+        self.collective = CollectiveProposal(schema, config.collective, settings, self.guess.width)
         self.aggregate = Concatenation(len(schema), latent)
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
         self.data_network = DataNetwork(schema, members, self.aggregate.width, config.data_net, config.variance)
@@ -75,11 +85,13 @@ class VSAE(nn.Module):
         owner = torch.tensor([i for block in schema.blocks for i in block.attributes])
         self.register_buffer("owner", owner, persistent=False)  # attribute of each variable, block by block
         self.in_order = owner.tolist() == list(range(len(schema)))
+        self.register_buffer("hiding", torch.ones(len(schema)))  # how much of each attribute re-masking hides
 
     def take_members(self, index: Sequence[int]) -> VSAE:
         """A model of some of the members, with copies of their weights."""
         model = VSAE(self.schema, self.config.replace(members=len(index))).to(self.owner.device)
         shared = {f"{part}.{name}" for part in ("features", "guess") for name in getattr(self, part).state_dict()}
+        shared.add("hiding")
         state = {name: x if name in shared else x[list(index)] for name, x in self.state_dict().items()}
         model.load_state_dict(state)
         return model.train(self.training)
@@ -93,12 +105,15 @@ class VSAE(nn.Module):
             else flat.new_zeros(*flat.shape[:-1], len(self.schema)).index_add(-1, self.owner, flat)
         )
 
-    def fit_features(self, data: Batch) -> None:
-        """Let the features of numbers look at the columns of a data set (n, …) once."""
+    def look_at(self, data: Batch) -> None:
+        """What is taken from a data set (n, …) once, before training: features, the guess, what to hide how often."""
+        usable = data.with_mask(data.usable)
         if self.number_blocks:
-            self.features.fit(numbers(self.number_blocks, data), data.mask[:, self.number_attributes])
+            self.features.fit(numbers(self.number_blocks, usable), usable.mask[:, self.number_attributes])
         if self.guess.width:
-            self.guess.fit(data, self._features(data))
+            self.guess.fit(usable, self._features(usable))
+        if self.config.hiding == "as_missing":
+            self.hiding.copy_(hiding_weights(data.mask))
 
     def _features(self, batch: Batch) -> Tensor | None:
         return self.features(numbers(self.number_blocks, batch)) if self.number_blocks else None

@@ -17,7 +17,10 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class NetShape:
-    """The inside of a network: `depth` hidden layers, or residual blocks behind one, of `width` units."""
+    """The inside of a network: `depth` hidden layers, or residual blocks behind one, of `width` units.
+
+    Depth 0, where a network may have it, is no inside at all: a linear map.
+    """
 
     width: int
     depth: int

@@ -1,4 +1,4 @@
-"""The bound of Eq. 9 as a sum of named terms, and what is done to it in training: re-masking and weights.
+"""The bound of Eq. 9 as a sum of named terms, and the weights it gets in training.
 
 L' = E_z[ Σ_{j∈U} E log p(x_j | m, z) ] + E_z[ Σ_{i∈O} log p(x_i | m, z) ] + E_z[ log p(m | z) ] - KL(q ‖ p(z))
           x_unobserved                        x_observed                         mask                kl
@@ -49,18 +49,6 @@ def log_likelihood(model: VSAE, data: DataDistribution, batch: Batch) -> Tensor:
 def expected_log_likelihood(model: VSAE, data: DataDistribution, statistics: Statistics) -> Tensor:
     """E[log p(x̂_i | m, z)] over the x̂ of an E step, (E, B, M)."""
     return model.by_attribute([data[name].expected_log_prob(statistics[name]) for name in data])
-
-
-def remask(mask: Tensor, low: float, high: float, rows: float = 1.0) -> Tensor:
-    """Hide, in a share `rows` of the rows, a share of the observed attributes drawn from U(low, high); (E, B, M).
-
-    Why: an observed attribute is reconstructed from its own latent, so nothing would teach the collective proposal to
-    predict it. Hidden but known, it does.
-    """
-    share = low + (high - low) * torch.rand(*mask.shape[:-1], 1, device=mask.device)
-    if rows < 1.0:
-        share = share * (torch.rand(share.shape, device=mask.device) < rows)
-    return mask & (torch.rand(mask.shape, device=mask.device) >= share)
 
 
 def elbo(

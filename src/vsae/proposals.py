@@ -56,8 +56,18 @@ class DiagonalNormal(NamedTuple):
         return (-0.5 * standard**2 - self.log_scale - 0.5 * math.log(2 * math.pi)).sum(-1)
 
 
-def _as_normal(loc: Tensor, log_scale: Tensor) -> DiagonalNormal:
-    return DiagonalNormal(loc, log_scale.clamp(*_LOG_SCALE_RANGE))
+class ProposalSettings(NamedTuple):
+    """What both proposals have in common."""
+
+    members: int
+    latent_dim: int
+    start_scale: float  # σ of both before training
+    holes: Holes
+    n_features: int  # of a number
+
+    def as_normal(self, loc: Tensor, log_scale: Tensor) -> DiagonalNormal:
+        """From what a network gives, which is near 0 before training."""
+        return DiagonalNormal(loc, (log_scale + math.log(self.start_scale)).clamp(*_LOG_SCALE_RANGE))
 
 
 def select(mask: Tensor, attributive: DiagonalNormal, collective: DiagonalNormal) -> DiagonalNormal:
@@ -228,46 +238,32 @@ class JointInput(_Input):
 class AttributiveProposal(nn.Module):
     """q_φ(z_i | x_i) for every attribute."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        members: int,
-        shape: NetShape,
-        latent_dim: int,
-        holes: Holes,
-        n_features: int,
-        fill: bool = False,
-    ) -> None:
+    def __init__(self, schema: Schema, shape: NetShape, settings: ProposalSettings, fill: bool = False) -> None:
         super().__init__()
-        groups = (members, len(schema))
-        self.input = SeparateInput(schema, members, shape.width, holes, n_features, fill)
-        self.hidden = Hidden(groups, shape)
-        self.last = GroupedLinear(groups, shape.width, 2 * latent_dim)
+        self.settings, members, n_out = settings, settings.members, 2 * settings.latent_dim
+        groups, width = (members, len(schema)), shape.width if shape.depth else n_out
+        self.input = SeparateInput(schema, members, width, settings.holes, settings.n_features, fill)
+        self.hidden = Hidden(groups, shape) if shape.depth else nn.Identity()
+        self.last = GroupedLinear(groups, width, n_out) if shape.depth else nn.Identity()
 
     def forward(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
         parameters: Tensor = self.last(self.hidden(self.input(batch, features)))  # (E, M, B, 2L)
-        return _as_normal(*(part.transpose(1, 2).contiguous() for part in parameters.chunk(2, dim=-1)))
+        return self.settings.as_normal(*(part.transpose(1, 2).contiguous() for part in parameters.chunk(2, dim=-1)))
 
 
 class CollectiveProposal(nn.Module):
     """q_ψ(z_i | x_o, m) for every attribute."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        members: int,
-        shape: NetShape,
-        latent_dim: int,
-        holes: Holes,
-        n_features: int,
-        n_guesses: int = 0,
-    ) -> None:
+    def __init__(self, schema: Schema, shape: NetShape, settings: ProposalSettings, n_guesses: int = 0) -> None:
         super().__init__()
+        self.settings, members, n_out = settings, settings.members, 2 * settings.latent_dim * len(schema)
         self.attributes = len(schema)
-        self.input = JointInput(schema, members, shape.width, holes, n_features, n_guesses)
+        self.input = JointInput(schema, members, shape.width, settings.holes, settings.n_features, n_guesses)
         self.hidden = Hidden((members,), shape)
-        self.last = GroupedLinear((members,), shape.width, 2 * latent_dim * len(schema))
+        self.last = GroupedLinear((members,), shape.width, n_out)
 
     def forward(self, batch: Batch, features: Tensor | None, guess: Tensor | None = None) -> DiagonalNormal:
         parameters: Tensor = self.last(self.hidden(self.input(batch, features, guess)))  # (E, B, 2·M·L)
-        return _as_normal(*(part.unflatten(-1, (self.attributes, -1)) for part in parameters.chunk(2, dim=-1)))
+        return self.settings.as_normal(
+            *(part.unflatten(-1, (self.attributes, -1)) for part in parameters.chunk(2, dim=-1))
+        )

@@ -64,7 +64,6 @@ class History:
     records: list[dict[str, Any]] = field(default_factory=list)
     best_step: list[int] = field(default_factory=list)  # per member
     stopped: str = ""  # why training ended
-    chosen: list[int] = field(default_factory=list)  # members that were kept
     seconds: float = 0.0
 
 

@@ -15,9 +15,8 @@ from torch import Tensor
 from vsae.batch import Batch
 from vsae.generative import DataDistribution
 from vsae.model import VSAE
+from vsae.proposals import number_blocks, numbers
 from vsae.schema import DISCRETE, Block, Family, Schema
-
-_HARM = 0.01  # a member is left out if that lowers the held-out error by this share
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class HeldOut:
     batch: Batch  # (1, B, …); its withheld cells are scored
     trivial: dict[str, Tensor]  # block → (variables,), mean squared error or Brier score; 0 where it can't be scored
     attributes: dict[str, list[int]]  # block → attribute of each variable
-    ranges: dict[str, tuple[Tensor, Tensor]]  # block of intervals → least and greatest value of each variable
+    ranges: dict[str, tuple[Tensor, Tensor]]  # block of numbers → least and greatest value of each variable
 
     @classmethod
     def of(cls, schema: Schema, rows: Batch) -> HeldOut | None:
@@ -41,9 +40,8 @@ class HeldOut:
             return None
         attributes = {block.name: list(block.attributes) for block in schema.blocks}
         ranges = {
-            block.name: _range(rows.values[block.name][..., 0], rows.mask[:, list(block.attributes)])
-            for block in schema.blocks
-            if block.family is Family.INTERVAL
+            block.name: _range(numbers([block], rows), rows.mask[:, list(block.attributes)])
+            for block in number_blocks(schema)
         }
         return cls(rows.for_members(), trivial, attributes, ranges)
 
@@ -56,40 +54,14 @@ class HeldOut:
         }
         return self._score(errors)
 
-    @torch.no_grad()
-    def choose(self, model: VSAE) -> list[int]:
-        """All members but those whose absence makes the average clearly better on the withheld cells.
-
-        Averages of many are better than they seem on a few cells: a member has to do harm to be left out.
-        """
-        decoded = self._decode(model)
-        chosen = list(range(model.config.members))
-        score = self._score_of_average(decoded, chosen)
-        while len(chosen) > 1:
-            without = {e: self._score_of_average(decoded, [i for i in chosen if i != e]) for e in chosen}
-            worst = min(without, key=lambda e: without[e])
-            if without[worst] > score * (1 - _HARM):
-                break
-            chosen.remove(worst)
-            score = without[worst]
-        return chosen
-
     def _decode(self, model: VSAE) -> DataDistribution:
         config, visible = model.config, self.batch.usable
         z = model.propose(self.batch.with_mask(visible)).selective.loc
         given = config.imputation_mask == "given" or not config.mask_modelling
         return model.decode(z, visible if given else None).data
 
-    def _score_of_average(self, decoded: DataDistribution, members: list[int]) -> float:
-        values = self.batch.values
-        errors = {
-            name: x.error_of_mean(self._mean(name, x.mean[members]).mean(0, keepdim=True), values[name])
-            for name, x in decoded.items()
-        }
-        return float(self._score(errors)[0])
-
     def _mean(self, name: str, mean: Tensor) -> Tensor:
-        """As a user would get it: where a bound stands for all that lies beyond, the mean may lie far beyond."""
+        """As a user would get it: inside what was seen (`Encoding.expected`)."""
         return mean.clamp(*self.ranges[name]) if name in self.ranges else mean
 
     def _score(self, errors: Mapping[str, Tensor]) -> Tensor:

@@ -33,7 +33,7 @@ TABLES = ("breast_cancer", "concrete", "whitewine", "german_credit", "mushroom")
 SEEDS = (21, 22)  # of masks and of members: two masks, four members each
 WHOLE = "the default"
 
-_PLAIN = {"collective": NetShape(128, 2, dropout=0.1), "data_net": NetShape(128, 2)}
+_PLAIN = {"collective": NetShape(96, 2, dropout=0.1), "data_net": NetShape(96, 2)}
 VARIANTS: dict[str, dict[str, Any]] = {
     WHOLE: {},
     "no re-masking": {"remask": (0.0, 0.0)},
@@ -47,8 +47,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "one σ a column in all members": {"variance": "column"},
     "plain number features": {"features": "plain"},
     "plain networks": _PLAIN,
-    "no dropout": {"collective": NetShape(128, 2, residual=True)},
-    "no choice of members": {"select": False},
+    "two residual blocks": {"collective": NetShape(96, 2, residual=True, dropout=0.1)},
+    "no dropout": {"collective": NetShape(96, 1, residual=True)},
+    "attributive networks with a hidden layer": {"attributive": NetShape(32, 1)},
+    "proposals start at σ = 1": {"start_scale": 1.0},
+    "every attribute hidden alike": {"hiding": "alike"},
+    "latents of 8": {"latent_dim": 8},
     "no refit": {"refit": 0.0},
     "nothing held out": {"validation_share": 0.0},
     "half the steps": {"steps_share": 0.5},

@@ -6,6 +6,8 @@ per attribute, one-hot inputs and one `torch.distributions` object per variable.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch import distributions as D
@@ -49,7 +51,8 @@ class LoopVSAE(nn.Module):
             others = torch.cat([part.chunk(len(self.schema), dim=1)[i] for part in collective], dim=1)
             parameters = torch.where(mask[:, i, None], self.attributive[i](own), others)
             loc, log_scale = parameters.chunk(2, dim=1)
-            q = D.Normal(loc, log_scale.clamp(-7.0, 5.0).exp(), validate_args=False)
+            log_scale = (log_scale + math.log(self.config.start_scale)).clamp(-7.0, 5.0)
+            q = D.Normal(loc, log_scale.exp(), validate_args=False)
             latents.append(q.loc + q.scale * noise[:, i])
             kl = kl + D.kl_divergence(q, D.Normal(noise.new_zeros(()), noise.new_ones(()))).sum(1)
 
@@ -151,7 +154,8 @@ def _attributive(model: VSAE, i: int, attribute: Attribute) -> nn.Sequential:
     proposal = model.attributive
     rows, biases = zip(*(_input_rows(proposal.input, v) for v in attribute.variables), strict=True)
     first = _linear(torch.cat(rows), torch.stack(biases).sum(0))
-    return nn.Sequential(first, *(_of_group(layer, 0, i) for layer in [*proposal.hidden.layers, proposal.last]))
+    rest = [*getattr(proposal.hidden, "layers", []), proposal.last]
+    return nn.Sequential(first, *(_of_group(layer, 0, i) for layer in rest))
 
 
 def _collective(model: VSAE) -> nn.Sequential:

@@ -25,7 +25,7 @@ class _Size:
 _SIZES = {
     "fast": _Size(members=2, width=96, steps=6.0, most_steps=400),
     "default": _Size(members=4, width=96, steps=11.0, most_steps=1000),
-    "best": _Size(members=8, width=128, steps=22.0, most_steps=4000),
+    "best": _Size(members=8, width=96, steps=16.0, most_steps=3000),
 }
 _FEWEST_STEPS = 150
 

@@ -17,7 +17,7 @@ PLAIN = {
     "latent_dim": 3,
     "members": 1,
     "features": "plain",
-    "guess": "none",
+    "guess": False,
     "start_scale": 1.0,
     "attributive": NetShape(8, 2),
     "collective": NetShape(16, 2),

@@ -49,7 +49,7 @@ class LinearGaussian:
             data_net=NetShape(width, 1),
             variance="column",
             features="plain",
-            guess="none",
+            guess=False,
             start_scale=1.0,
         )
         self.model = VSAE(Schema([real(f"x{i}") for i in range(m)]), config).double()
@@ -138,7 +138,7 @@ def hand_made(e_step_latents: str = "prior") -> VSAE:
         data_net=NetShape(4, 1),
         variance="fixed",
         features="plain",
-        guess="none",
+        guess=False,
         start_scale=1.0,
         e_step_latents=e_step_latents,
     )
@@ -237,7 +237,7 @@ def test_a_complete_table_is_hidden_alike():
 def test_a_model_hides_as_it_is_told(hiding, weights):
     mask = torch.ones(10, 2, dtype=torch.bool)
     mask[:5, 1] = False
-    model = VSAE(Schema([real("a"), real("b")]), VSAEConfig(hiding=hiding, guess="none"))
+    model = VSAE(Schema([real("a"), real("b")]), VSAEConfig(hiding=hiding, guess=False))
     model.look_at(Batch({"gaussian": torch.randn(10, 2)}, mask))
     assert model.hiding.tolist() == pytest.approx(weights)
     assert model.take_members([1, 0]).hiding.tolist() == pytest.approx(weights)

@@ -24,6 +24,8 @@ ROOMS = [
     "likelihoods",
     "proposals",
     "guess",
+    "optimiser",
+    "remasking",
     "aggregation",
     "generative",
     "prior",

@@ -220,7 +220,7 @@ def test_what_is_held_out_is_never_trained_on(validation):
     schema = every_kind()
     columns, mask = rows_of(schema, 100)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
-    config = SMALL.replace(validation=validation, patience=10**6, features="plain", guess="none")
+    config = SMALL.replace(validation=validation, patience=10**6, features="plain", guess=False)
     torch.manual_seed(0)
     training, held_out = split(schema, data, config)
     withheld = held_out.batch.withheld[0]

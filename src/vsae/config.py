@@ -17,7 +17,6 @@ from vsae.proposals import Holes
 
 Proposal = Literal["selective", "collective", "attributive"]
 DecoderMask = Literal["reconstructed", "given"]
-Guess = Literal["none", "half", "all"]
 Hiding = Literal["as_missing", "alike"]
 
 
@@ -50,7 +49,7 @@ class VSAEConfig:
     start_scale: float = 0.05  # DIFF(paper): σ of the proposals before training; from 1, it takes long to tell z apart
     proposal: Proposal = "selective"  # ablation: one of the two proposals for every attribute
     holes: Holes = "zero"  # what the networks read where nothing was observed
-    guess: Guess = "half"  # DIFF(paper): which members start from a linear guess of the holes; see guess.py
+    guess: bool = True  # DIFF(paper): the collective proposal starts from a linear guess of the holes; see guess.py
     features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
     variance: Variance = "mixed"  # DIFF(paper): σ is learned; the paper's squared error fixes it
     scaling: Literal["standard", "minmax"] = "standard"
@@ -121,7 +120,7 @@ class VSAEConfig:
             "data_net": NetShape(width=128, depth=3),
             "holes": "noise",
             "features": "plain",
-            "guess": "none",
+            "guess": False,
             "members": 1,
             "start_scale": 1.0,
             "variance": "fixed",

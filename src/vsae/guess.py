@@ -6,7 +6,7 @@ thousands of steps. The network is left with what is bent.
 
 Every number enters as its normal score, every binary or ordered level as its standardised code: D entries a row; levels
 without an order stay out. Their covariance comes from the incomplete rows by stochastic EM; the guess is the
-conditional mean of the hidden entries given the visible ones.
+conditional mean of the hidden entries given the visible ones. A table without numbers does without.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class GaussianGuess(nn.Module):
         numbers = [i for block in number_blocks(schema) for i in block.attributes]
         self.ordered = [b for b in schema.blocks if b.family in (Family.BERNOULLI, Family.CUMULATIVE)]
         owner = numbers + [i for block in self.ordered for i in block.attributes]
-        self.width = len(owner) if used and 1 < len(owner) <= _MOST_ENTRIES else 0
+        self.width = len(owner) if used and numbers and 1 < len(owner) <= _MOST_ENTRIES else 0
         self.register_buffer("owner", torch.tensor(owner[: self.width], dtype=torch.long), persistent=False)
         self.register_buffer("covariance", torch.eye(self.width))
         self.register_buffer("centre", torch.zeros(self.width))

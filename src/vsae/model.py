@@ -56,7 +56,6 @@ class VSAE(nn.Module):
     """
 
     owner: Tensor
-    from_guess: Tensor
     is_number: Tensor
     hiding: Tensor
 
@@ -66,10 +65,7 @@ class VSAE(nn.Module):
         members, latent = config.members, config.latent_dim
         self.number_blocks = number_blocks(schema)
         self.features = NumberFeatures(sum(len(block) for block in self.number_blocks), config.features)
-        # over the members, with or without a guess and σ per cell or column come in all four pairs
-        chosen = [config.guess == "all" or (config.guess == "half" and e % 4 in (0, 3)) for e in range(members)]
-        self.guess = GaussianGuess(schema, used=any(chosen))
-        self.register_buffer("from_guess", torch.tensor(chosen).float().view(-1, 1, 1))
+        self.guess = GaussianGuess(schema, used=config.guess)
         is_number = torch.zeros(len(schema), 1)
         self.number_attributes = [i for block in self.number_blocks for i in block.attributes]
         is_number[self.number_attributes] = 1.0
@@ -132,19 +128,17 @@ class VSAE(nn.Module):
         return Proposals(attributive, collective, selective)
 
     def _collective(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
-        """q_ψ; for members that start from a guess, it says how to correct the attributive proposal of the guess.
+        """q_ψ; where there is a guess, it says how to correct the attributive proposal of the guess.
 
         So the guess is decoded as if it were observed, from the first step on, and training adds what is not linear.
         """
-        if not self.guess.width:
+        if not self.guess.width or features is None:
             return self.collective(batch, features, None)
-        guess = self.guess(batch, features) * self.from_guess  # (E, B, D)
+        guess = self.guess(batch, features)  # (E, B, D)
         q: DiagonalNormal = self.collective(batch, features, guess)
-        if features is None:
-            return q
         number = self.features.number(self.guess.scores(guess, features.shape[-2]))
         anchor = self.attributive(batch, self.features(number)).loc
-        return q._replace(loc=q.loc + anchor * self.is_number * self.from_guess[..., None])
+        return q._replace(loc=q.loc + anchor * self.is_number)
 
     def decode(self, z: Tensor, mask: Tensor | None) -> Decoded:
         """p(m | z) and p(x | m, z), with `mask` as m; None: the probabilities that the mask network gives.

@@ -220,7 +220,7 @@ class JointInput(_Input):
             parts.append(self.filled(entries, mask[..., self.vector_attributes]))
         if guess is not None:
             parts.append(guess)
-        members = max(part.shape[0] for part in parts)  # rows may be shared by all of them, a guess may not
+        members = max(part.shape[0] for part in parts)
         h: Tensor = self.dense(torch.cat([part.expand(members, -1, -1) for part in parts], dim=-1))
         return h if self.table is None else h + self._levels(batch, self.table)
 

@@ -26,6 +26,7 @@ from vsae.config import VSAEConfig
 from vsae.em import e_step, m_step
 from vsae.model import VSAE
 from vsae.objective import Elbo, elbo
+from vsae.optimiser import AdamW
 from vsae.randomness import private_rng, rng_state, set_rng_state
 from vsae.validation import HeldOut
 
@@ -116,12 +117,7 @@ class _Run:
         self.per_epoch = math.ceil(data.rows / self.config.batch_size)
         self.steps = _total_steps(self.config, self.per_epoch)
         self.evaluate_every = self.config.evaluate_every or self.per_epoch
-        self.optimizer = torch.optim.AdamW(
-            model.parameters(),
-            lr=self.config.learning_rate,
-            weight_decay=self.config.weight_decay,
-            fused=True,
-        )
+        self.optimiser = AdamW(model.parameters(), self.config.weight_decay)
         self.step = 0
         self.order = torch.empty(0, dtype=torch.long, device=self.device)  # (E, n), this epoch's rows
         self.best = dict(self.start)
@@ -176,14 +172,12 @@ class _Run:
             ) from None
 
     def update(self, loss: Tensor) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         norm = clip_members(list(self.model.parameters()), self.config.clip)
         if not bool(torch.isfinite(norm).all() & torch.isfinite(loss)):
             raise _NotFinite
-        self.optimizer.step()
+        self.optimiser.step(self.learning_rate())
 
     def learning_rate(self) -> float:
         """Linear warm-up, then half a cosine down to zero; or constant."""
@@ -238,8 +232,7 @@ class _Run:
     def save(self, path: str | os.PathLike[str]) -> None:
         tensors: dict[str, Tensor] = {f"model.{name}": value for name, value in self.model.named_parameters()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
-        for i, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{i}.{name}": value for name, value in state.items()}
+        tensors |= {f"optimiser.{name}": value for name, value in self.optimiser.state().items()}
         tensors |= {"rng": rng_state(self.device), "order": self.order, "best_score": self.best_score}
         content = {
             "identity": self.identity,
@@ -257,11 +250,7 @@ class _Run:
             )
         _set_weights(self.model, _with_prefix(tensors, "model."))
         self.best = {name: value.to(self.device) for name, value in _with_prefix(tensors, "best.").items()}
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, value in _with_prefix(tensors, "optimizer.").items():
-            index, key = name.split(".")
-            state.setdefault(int(index), {})[key] = value
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+        self.optimiser.load(_with_prefix(tensors, "optimiser."))
         self.order, self.best_score = tensors["order"].to(self.device), tensors["best_score"]
         self.step, self.since_best = content["step"], content["since_best"]
         self.history = History(**content["history"])

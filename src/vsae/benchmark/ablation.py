@@ -39,7 +39,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no re-masking": {"remask": (0.0, 0.0)},
     "KL weight 1": {"kl_visible": 1.0, "kl_hidden": 1.0},
     "E step of the paper, 20 samples": {"e_step_samples": 20, "e_step_warmup": 5},
-    "no linear guess": {"guess": "none"},
+    "no linear guess": {"guess": False},
     "no matching of the proposals": {"match": 0.0},
     "no mask model": {"mask_modelling": False},
     "collective proposal for every attribute": {"proposal": "collective"},

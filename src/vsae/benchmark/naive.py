@@ -28,7 +28,7 @@ class LoopVSAE(nn.Module):
         super().__init__()
         config = model.config
         assert (config.members, config.holes, config.features, config.proposal) == (1, "zero", "plain", "selective")
-        assert config.guess == "none"
+        assert not config.guess
         self.schema, self.config = model.schema, config
         self.attributive = nn.ModuleList(_attributive(model, i, attribute) for i, attribute in enumerate(self.schema))
         self.collective = _collective(model)

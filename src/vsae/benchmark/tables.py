@@ -117,8 +117,8 @@ def ablation_page(results: Path) -> str | None:
 # What each ingredient does
 
 The default with one thing taken away or changed; MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows,
-masks of the seeds {", ".join(map(str, seeds))}. Each entry: the mean error of the members alone (four a mask, unless
-fewer were chosen) / the error of their average. "all" is the mean change of the average's error over the columns.
+masks of the seeds {", ".join(map(str, seeds))}. Each entry: the mean error of the members alone (four a mask, each a
+seed of its own) / the error of their average. "all" is the mean change of the average's error over the columns.
 Members of one run differ by {spread:.3f} (standard deviation, mean over the columns). Machine: {machines}.
 
 {markdown(headings, lines)}

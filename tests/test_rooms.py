@@ -38,6 +38,7 @@ ROOMS = [
     "checkpoint",
     "validation",
     "training",
+    "trust",
     "progress",
     "imputation",
     "fitting",

@@ -81,14 +81,15 @@ class VSAEConfig:
     validation_share: float = 0.1  # of the observed cells, or of the rows
     validation_remask: float = 0.3  # share of held-out rows' observed cells that is hidden and scored
     evaluate_every: int | None = 25  # steps; None: every epoch
-    patience: int = 10  # evaluations without a better one before training stops
+    patience: int = 8  # evaluations without a better one before training stops
     tolerance: float = 0.01  # how much worse than the best score counts as no worse
 
     refit: float = 0.4  # then train for this share of the steps more, on all cells
 
     # --- its use
+    trust: bool = True  # DIFF(paper): estimates are drawn towards means and modes as held-out cells say; see trust.py
     prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see prior.py
-    latent_draws: int = 20  # averaged into a point imputation
+    latent_draws: int = 10  # averaged into a point imputation
 
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self)).items():
@@ -144,6 +145,7 @@ class VSAEConfig:
             "patience": 50,
             "tolerance": 0.0,
             "refit": 0.0,
+            "trust": False,
             "prior": "standard",
         }
         return cls(**{**settings, **changes})

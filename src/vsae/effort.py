@@ -25,7 +25,7 @@ class _Size:
 _SIZES = {
     "fast": _Size(members=2, width=96, steps=6.0, most_steps=400),
     "default": _Size(members=4, width=96, steps=11.0, most_steps=1000),
-    "best": _Size(members=8, width=96, steps=16.0, most_steps=3000),
+    "best": _Size(members=12, width=96, steps=13.0, most_steps=2000),
 }
 _FEWEST_STEPS = 150
 
@@ -45,7 +45,7 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
     settings: dict[str, Any] = {
         "members": size.members,
         "steps": steps,
-        "evaluate_every": max(10, steps // 20),
+        "evaluate_every": max(10, steps // 16),
         "collective": NetShape(size.width, 1, residual=True, dropout=0.1),
         "data_net": NetShape(size.width, 1, residual=True),
         "mask_net": NetShape(size.width // 2, 1),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,12 +22,14 @@ from vsae.randomness import private_rng
 from vsae.remasking import remask
 from vsae.schema import Family, Schema
 from vsae.training import Callback, History, Progress, TrainingDiverged, train
+from vsae.trust import Trust
 from vsae.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
 _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
 _NUMBERS_AT_ONCE = 2**27  # floats: half a gigabyte
 _CALIBRATION_DRAWS = 8
+_TRUST_DRAWS = 4
 _REFIT_RATE = 0.3  # of the peak learning rate: to take the new cells in, not to start over
 _FEWEST_ROWS_TO_SPLIT = 50  # below that no row can be spared: cells of training rows are scored instead
 
@@ -68,6 +71,7 @@ def fit(
         history = train(
             model, training, held_out, seed=training_seed, callback=callback, checkpoint_path=paths.training
         )
+        trust = _trust(FittedVSAE(model, encoding), columns, mask, training) if config.trust else None
         if config.refit > 0 and training.withheld is not None:
             _refit(model, data, history, training_seed, callback, paths.refit)
     except TrainingDiverged as error:
@@ -78,7 +82,7 @@ def fit(
     if config.variance != "fixed":
         _calibrate_spread(model, data, seed)
     paths.remove()
-    return FittedVSAE(model, encoding, history)
+    return FittedVSAE(model, encoding, history, trust)
 
 
 class _Paths(NamedTuple):
@@ -134,6 +138,19 @@ def _refit(model: VSAE, data: Batch, history: History, seed: int, callback: Call
             callback(replace(progress, **done))
 
     history.seconds += train(model, data, seed=seed + 1, config=gentle, callback=further, checkpoint_path=path).seconds
+
+
+def _trust(fitted: FittedVSAE, columns: Columns, mask: Mask, training: Batch) -> Trust | None:
+    """By the withheld cells, while they still are."""
+    if training.withheld is None:
+        return None
+    withheld = training.withheld.cpu().numpy()
+    rows = withheld.any(axis=1)
+    if not rows.any():
+        return None
+    columns, mask, withheld = {n: np.asarray(x)[rows] for n, x in columns.items()}, mask[rows], withheld[rows]
+    estimates = fitted.estimates(columns, mask & ~withheld, draws=_TRUST_DRAWS)
+    return Trust.fit(fitted.schema, columns, mask, withheld, estimates)
 
 
 @torch.no_grad()

@@ -30,6 +30,7 @@ from vsae.randomness import generator, private_rng
 from vsae.remasking import remask
 from vsae.schema import DISCRETE, Block, Family, Schema, SchemaError
 from vsae.training import History
+from vsae.trust import Trust
 
 _ENCODING_PARTS = ("loc", "scale", "low", "high")
 _CANDIDATES = 20_000  # latents drawn for conditional generation, at least
@@ -49,6 +50,7 @@ class FittedVSAE:
     model: VSAE
     encoding: Encoding
     history: History = field(default_factory=History)
+    trust: Trust | None = None
 
     @property
     def schema(self) -> Schema:
@@ -75,22 +77,21 @@ class FittedVSAE:
 
     def impute(self, columns: Columns, mask: Mask, *, draws: int | None = None) -> dict[str, NDArray[Any]]:
         """Every hole filled with its mean (numbers) or mode (levels) over latent draws and members."""
+        return self._fill(columns, mask, self._point(self.estimates(columns, mask, draws=draws)))
+
+    def estimates(self, columns: Columns, mask: Mask, *, draws: int | None = None) -> dict[str, NDArray[Any]]:
+        """Per variable: means of numbers (n,) and vectors (n, d), probabilities of levels (n, levels)."""
         parts = [self._estimate(batch, draws) for _, batch in self._chunks(columns, mask, draws)]
-        estimates = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return self._fill(columns, mask, self._point(estimates))
+        blocks = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        out = {v.name: x for b in self.schema.blocks for v, x in zip(b.variables, _of(b, blocks[b.name]), strict=True)}
+        return out if self.trust is None else self.trust(out)
 
     def probabilities(
         self, columns: Columns, mask: Mask, *, draws: int | None = None
     ) -> dict[str, NDArray[np.float64]]:
         """P(level | x_o, m) of every discrete variable, (n, levels); observed cells come from their own latent."""
-        out: dict[str, list[NDArray[np.float64]]] = {}
-        for _, batch in self._chunks(columns, mask, draws):
-            estimate = self._estimate(batch, draws)
-            for block in self.schema.blocks:
-                if block.family in DISCRETE:
-                    for variable, share in zip(block.variables, _levels(block, estimate[block.name]), strict=True):
-                        out.setdefault(variable.name, []).append(share)
-        return {name: np.concatenate(parts) for name, parts in out.items()}
+        levels = {v.name for v in self.schema.variables if v.family in DISCRETE}
+        return {n: x for n, x in self.estimates(columns, mask, draws=draws).items() if n in levels}
 
     def draw(self, columns: Columns, mask: Mask, n: int, *, seed: int = 0) -> list[dict[str, NDArray[Any]]]:
         """`n` completed tables, each hole a draw from p(x_u | x_o, m): latents, members and noise all vary."""
@@ -196,6 +197,7 @@ class FittedVSAE:
             "config": self.model.config.to_json(),
             "scaling": self.encoding.scaling,
             "history": self.history.__dict__,
+            "trust": None if self.trust is None else self.trust.to_json(),
         }
         return tensors, content
 
@@ -214,7 +216,8 @@ class FittedVSAE:
             for part in _ENCODING_PARTS
         }
         encoding = Encoding(schema, **parts, scaling=content["scaling"])
-        return cls(model.to(device).eval(), encoding, History(**content["history"]))
+        trust = None if content["trust"] is None else Trust.from_json(content["trust"])
+        return cls(model.to(device).eval(), encoding, History(**content["history"]), trust)
 
     # --- the work on one chunk
 
@@ -272,14 +275,12 @@ class FittedVSAE:
     def _point(self, estimates: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         out: dict[str, NDArray[Any]] = {}
         for block in self.schema.blocks:
-            x = estimates[block.name]
+            x = [estimates[variable.name] for variable in block.variables]
             if block.family in DISCRETE:
-                for variable, share in zip(block.variables, _levels(block, x), strict=True):
-                    out[variable.name] = share.argmax(axis=1)
-            else:
-                if block.family is Family.INTERVAL:
-                    x = self.encoding.admissible(block.name, x)
-                out.update({variable.name: x[:, j] for j, variable in enumerate(block.variables)})
+                x = [share.argmax(axis=1) for share in x]
+            elif block.family is Family.INTERVAL:
+                x = list(self.encoding.admissible(block.name, np.stack(x, axis=1)).T)
+            out |= {variable.name: values for variable, values in zip(block.variables, x, strict=True)}
         return out
 
     @torch.no_grad()
@@ -407,8 +408,10 @@ def _dealt(x: Tensor, n: int) -> NDArray[Any]:
     return x.transpose(0, 1).flatten(0, 1)[:n].cpu().numpy()
 
 
-def _levels(block: Block, share: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Probabilities per variable, (n, levels), from the three ways a block of them may be laid out."""
+def _of(block: Block, share: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """A block's estimates per variable; levels have three ways to be laid out."""
+    if block.family not in DISCRETE:
+        return [share[:, j] for j in range(len(block))]
     if block.family is Family.BERNOULLI:
         return [np.stack([1 - share[:, j], share[:, j]], axis=1) for j in range(len(block))]
     if block.family is Family.CUMULATIVE:

@@ -1,0 +1,116 @@
+"""How far an estimate is trusted: between the model's and the trivial one, as held-out cells have it.
+
+A column that nothing else explains is best filled with its mean or mode, and a model that saw a few hundred rows is
+surer of itself than it should be. On cells it was not trained on, each column gets a weight w in [0, 1]:
+
+    numbers   mean + w (estimate - mean)
+    levels    ∝ estimate^w · frequency^(1 - w)
+
+Few cells say little of one column, so its weight leans towards the one that suits all columns together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vsae.encoding import Columns, Mask
+from vsae.schema import DISCRETE, Family, Schema
+
+_WEIGHTS = np.linspace(0.0, 1.0, 21)
+_LEANING_NUMBERS = 30.0  # cells
+_LEANING_LEVELS = 4.0  # nats for the whole way from 0 to 1
+
+Estimates = Mapping[str, NDArray[np.float64]]  # variable → (n,) means, or (n, levels) probabilities
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Per variable the trivial estimate, a mean or the frequencies of the levels, and the weight of the model's."""
+
+    trivial: Mapping[str, NDArray[np.float64]]
+    weight: Mapping[str, float]
+
+    @classmethod
+    def fit(cls, schema: Schema, columns: Columns, known: Mask, held: Mask, estimates: Estimates) -> Trust:
+        """From what is known of some rows, of which `held`, (n, M) both, was hidden from the model."""
+        trivial, cells = {}, {}
+        for variable in schema.variables:
+            if variable.family is Family.VECTOR:
+                continue
+            x, at = np.asarray(columns[variable.name]), schema.attribute_of[variable.name]
+            seen, hidden = x[known[:, at] & ~held[:, at]], held[:, at]
+            if variable.family in DISCRETE:
+                counts = np.bincount(seen.astype(int), minlength=variable.size) + 0.5
+                trivial[variable.name] = counts / counts.sum()
+            else:
+                trivial[variable.name] = np.asarray(seen.mean() if len(seen) else 0.0, dtype=np.float64)
+            cells[variable.name] = x[hidden], estimates[variable.name][hidden]
+        levels = {v.name for v in schema.variables if v.family in DISCRETE}
+        weight = _weights_of_numbers({n: c for n, c in cells.items() if n not in levels}, trivial)
+        weight |= _weights_of_levels({n: c for n, c in cells.items() if n in levels}, trivial)
+        return cls(trivial, weight)
+
+    def __call__(self, estimates: Estimates) -> dict[str, NDArray[np.float64]]:
+        return {
+            name: _mixed(x, self.trivial[name], self.weight[name]) if name in self.weight else x
+            for name, x in estimates.items()
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        return {"trivial": {n: x.tolist() for n, x in self.trivial.items()}, "weight": dict(self.weight)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Trust:
+        return cls({n: np.asarray(x, dtype=np.float64) for n, x in data["trivial"].items()}, dict(data["weight"]))
+
+
+def _mixed(x: NDArray[np.float64], trivial: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
+    if x.ndim == 1:
+        return np.asarray(trivial + weight * (x - trivial), dtype=np.float64)
+    share = np.exp(_log_mixed(x, trivial, weight))
+    return np.asarray(share / share.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def _log_mixed(share: NDArray[np.float64], frequency: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
+    """Not normalised."""
+    mixed = weight * np.log(np.maximum(share, 1e-9)) + (1 - weight) * np.log(frequency)
+    return np.asarray(mixed - mixed.max(axis=1, keepdims=True), dtype=np.float64)
+
+
+_Cells = Mapping[str, tuple[NDArray[Any], NDArray[np.float64]]]  # variable → truth and estimate of its held-out cells
+
+
+def _weights_of_numbers(cells: _Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Least squares, one slope a column, drawn towards the common one."""
+    products, squares, sizes = {}, {}, {}
+    for name, (x, estimate) in cells.items():
+        scale = float(np.std(x)) if len(x) else 0.0
+        if scale > 0:  # what does not vary says nothing
+            d, e = (x - trivial[name]) / scale, (estimate - trivial[name]) / scale
+            products[name], squares[name], sizes[name] = float(d @ e), float(e @ e), len(x)
+    common = sum(products.values()) / max(sum(squares.values()), 1e-9) if squares else 1.0
+    weights = dict.fromkeys(cells, common)
+    for name, square in squares.items():
+        leaning = _LEANING_NUMBERS * square / sizes[name]
+        if square > 0:
+            weights[name] = (products[name] + leaning * common) / (square + leaning)
+    return {name: float(np.clip(weight, 0.0, 1.0)) for name, weight in weights.items()}
+
+
+def _weights_of_levels(cells: _Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Greatest likelihood, one weight a column, drawn towards the common one."""
+    losses = {}
+    for name, (x, share) in cells.items():
+        mixed = np.stack([_log_mixed(share, trivial[name], w) for w in _WEIGHTS])  # (weights, cells, levels)
+        log_true = np.take_along_axis(mixed, np.broadcast_to(x.astype(int), mixed.shape[:2])[..., None], axis=2)[..., 0]
+        losses[name] = (np.log(np.exp(mixed).sum(axis=2)) - log_true).sum(axis=1)
+    if not losses:
+        return {}
+    common = _WEIGHTS[np.argmin(sum(losses.values()))]
+    leaning = _LEANING_LEVELS * (_WEIGHTS - common) ** 2
+    return {name: float(_WEIGHTS[np.argmin(loss + leaning)]) for name, loss in losses.items()}

@@ -1,0 +1,94 @@
+"""Held-out cells decide how far an estimate is trusted, column by column."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from vsae.config import VSAEConfig
+from vsae.fitting import fit
+from vsae.imputation import FittedVSAE
+from vsae.schema import Schema, categorical, real
+from vsae.trust import Trust
+
+SCHEMA = Schema([real("useful"), real("noise"), categorical("clear", 3), categorical("coin", 2)])
+
+
+@pytest.fixture
+def cells():
+    """1000 rows, all held out: estimates that know one number and one category, and are sure of noise in the others."""
+    rng = np.random.default_rng(0)
+    n = 1000
+    columns = {
+        "useful": 5 + 2 * rng.normal(size=n),
+        "noise": rng.normal(size=n),
+        "clear": rng.integers(0, 3, n),
+        "coin": (rng.random(n) < 0.2).astype(int),
+    }
+    sure = lambda code, size: np.eye(size)[code] * 0.9 + 0.1 / size  # noqa: E731
+    estimates = {
+        "useful": columns["useful"] + 0.1 * rng.normal(size=n),
+        "noise": rng.normal(size=n),
+        "clear": sure(columns["clear"], 3),
+        "coin": sure((rng.random(n) < 0.5).astype(int), 2),
+    }
+    known, held = np.ones((2 * n, 4), dtype=bool), np.zeros((2 * n, 4), dtype=bool)
+    held[:n] = True  # the second half shows what is trivial
+    twice = lambda x: {name: np.concatenate([values, values]) for name, values in x.items()}  # noqa: E731
+    return twice(columns), known, held, twice(estimates)
+
+
+def test_what_is_known_is_trusted_and_noise_is_not(cells):
+    trust = Trust.fit(SCHEMA, *cells)
+    assert trust.weight["useful"] > 0.95
+    assert trust.weight["noise"] < 0.1
+    assert trust.weight["clear"] > 0.9
+    assert trust.weight["coin"] < 0.1
+
+
+def test_trusted_estimates_do_not_lose_to_the_trivial_ones(cells):
+    columns, _, _, estimates = cells
+    trusted = Trust.fit(SCHEMA, *cells)(estimates)
+    noise = columns["noise"]
+    assert ((trusted["noise"] - noise) ** 2).mean() < 1.02 * noise.var()
+    assert (trusted["coin"].argmax(1) != columns["coin"]).mean() <= columns["coin"].mean()
+    for name in ("clear", "coin"):
+        np.testing.assert_allclose(trusted[name].sum(1), 1.0)
+
+
+def test_a_column_with_nothing_to_judge_by_follows_the_others():
+    columns = {"useful": np.zeros(40), "noise": np.arange(40.0), "clear": np.zeros(40, int), "coin": np.zeros(40, int)}
+    known = np.ones((40, 4), dtype=bool)
+    held = np.zeros((40, 4), dtype=bool)
+    held[:20, :2] = True
+    share = lambda size: np.full((40, size), 1 / size)  # noqa: E731
+    estimates = {"useful": np.ones(40), "noise": np.arange(40.0), "clear": share(3), "coin": share(2)}
+    trust = Trust.fit(SCHEMA, columns, known, held, estimates)
+    assert all(0 <= weight <= 1 for weight in trust.weight.values())
+    assert trust.weight["useful"] == trust.weight["noise"] == 1.0
+    assert np.isfinite(trust(estimates)["useful"]).all()
+
+
+def test_it_survives_a_file(tmp_path):
+    rng = np.random.default_rng(1)
+    columns = {"useful": rng.normal(size=120), "noise": rng.normal(size=120)}
+    columns |= {"clear": rng.integers(0, 3, 120), "coin": rng.integers(0, 2, 120)}
+    mask = rng.random((120, 4)) < 0.7
+    fitted = fit(SCHEMA, columns, mask, VSAEConfig(steps=40, members=1))
+    assert fitted.trust is not None
+    fitted.save(tmp_path / "model")
+    again = FittedVSAE.load(tmp_path / "model")
+    assert again.trust is not None
+    assert json.dumps(again.trust.to_json()) == json.dumps(fitted.trust.to_json())
+    before, after = (f.impute(columns, mask) for f in (fitted, again))
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_it_can_be_switched_off():
+    rng = np.random.default_rng(1)
+    columns, mask = {"a": rng.normal(size=80), "b": rng.normal(size=80)}, rng.random((80, 2)) < 0.7
+    schema = Schema([real("a"), real("b")])
+    assert fit(schema, columns, mask, VSAEConfig(steps=10, members=1, trust=False)).trust is None
+    assert fit(schema, columns, mask, VSAEConfig.paper(epochs=1)).trust is None

@@ -147,6 +147,7 @@ class VSAEConfig:
             "refit": 0.0,
             "trust": False,
             "prior": "standard",
+            "latent_draws": 20,
         }
         return cls(**{**settings, **changes})
 

@@ -89,9 +89,11 @@ def _weights_of_numbers(cells: _Cells, trivial: Mapping[str, NDArray[np.float64]
     """Least squares, one slope a column, drawn towards the common one."""
     products, squares, sizes = {}, {}, {}
     for name, (x, estimate) in cells.items():
-        scale = float(np.std(x)) if len(x) else 0.0
-        if scale > 0:  # what does not vary says nothing
-            d, e = (x - trivial[name]) / scale, (estimate - trivial[name]) / scale
+        d, e = x - trivial[name], estimate - trivial[name]
+        size = float(np.abs(d).max(initial=0.0))
+        if size > 0 and np.std(d / size) > 0:  # what does not vary says nothing
+            d, e = d / size, e / size  # squares of 1e300 would overflow
+            d, e = d / np.std(d), e / np.std(d)
             products[name], squares[name], sizes[name] = float(d @ e), float(e @ e), len(x)
     common = sum(products.values()) / max(sum(squares.values()), 1e-9) if squares else 1.0
     weights = dict.fromkeys(cells, common)

@@ -94,9 +94,9 @@ class Board:
         return rankdata(errors, axis=1).mean(axis=0)
 
 
-def load(results: Path) -> list[Row]:
+def load(results: Path, folder: str = "peers") -> list[Row]:
     """All rows: mechanisms in the order of their difficulty, tables in that of the grid."""
-    return sorted((json.loads(path.read_text()) for path in (results / "peers").glob("*.json")), key=_place)
+    return sorted((json.loads(path.read_text()) for path in (results / folder).glob("*.json")), key=_place)
 
 
 def board(rows: Iterable[Row]) -> Board:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vsae.benchmark import data
 from vsae.benchmark.markup import MADE, markdown
 from vsae.benchmark.peers.cells import (
     DEFAULT,
@@ -29,7 +30,7 @@ from vsae.benchmark.peers.cells import (
     ratio,
 )  # fmt: skip
 from vsae.benchmark.peers.figures import Point, critical_difference_svg, error_seconds_svg
-from vsae.benchmark.peers.grid import CORE
+from vsae.benchmark.peers.grid import CORE, NEW_SHARE
 from vsae.benchmark.peers.runner import METHODS
 from vsae.metrics import NRMSE_DEFINITIONS
 
@@ -68,6 +69,8 @@ def page(results: Path) -> str | None:
 ## Time
 
 {_time(rows, cells)}
+
+{_long(results)}
 
 ## Reading
 
@@ -350,6 +353,37 @@ def _time(rows: list[Row], cells: Board) -> str:
             ),
         ]
     return "\n\n".join(parts)
+
+
+def _long(results: Path) -> str:
+    """The rows of a longer table, which the core grid has not."""
+    rows = load(results, "long")
+    if not rows:
+        return ""
+    cells = board(rows)
+    columns = list(cells.errors)
+    lines: list[list[object]] = [
+        [m, _mean_seconds(_timed(rows, m)), *(_digits(cells, c, m) for c in columns)]
+        for m in cells.methods
+        if _timed(rows, m)
+    ]
+    first = rows[0]
+    count = round(first["rows"] * (1 - NEW_SHARE))
+    return "\n\n".join(
+        [
+            _paragraph(
+                f"A longer table: {count:,} rows of adult to fit, {first['columns']} columns, MCAR {first['rate']},",
+                f"masks of the seeds {_listed(map(str, sorted({r['seed'] for r in rows})))}; CPU seconds and errors.",
+                f"`vsae bench peers --tables {data.LONG} --mechanisms mcar0.5 --out results/long` repeats it.",
+            ),
+            markdown(["method", "seconds", *(f"{c.measure.upper()} {SETTINGS[c.setting]}" for c in columns)], lines),
+        ]
+    )
+
+
+def _digits(cells: Board, cell: Cell, method: str) -> str:
+    error = cells.errors[cell].get(method)
+    return SHORT.get(cells.reasons[cell].get(method, ""), "–") if error is None else f"{error:.3f}"
 
 
 def _timed(rows: Iterable[Row], method: str, table: str | None = None) -> list[Row]:

@@ -226,7 +226,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m vsae.benchmark peers", description=__doc__)
     parser.add_argument("--out", type=Path, default=Runner.out)
     parser.add_argument("--grid", choices=list(GRIDS), default="core", help="what is not given below is taken from it")
-    parser.add_argument("--tables", nargs="+", choices=data.NAMES)
+    parser.add_argument("--tables", nargs="+", choices=[*data.NAMES, data.LONG])
     parser.add_argument("--mechanisms", nargs="+", metavar="NAME+RATE", help="mcar0.5 mar0.3 nmar0.3 self0.3 …")
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))

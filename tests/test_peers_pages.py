@@ -152,6 +152,21 @@ def test_seconds_of_a_run_that_timed_out_are_a_bound(rows, written):
     assert lines(text, "`vsae` / hyperimpute")[:3] == ["0.25", "0.25", "< 0.01"]
 
 
+def test_a_longer_table_has_a_part_of_its_own_and_counts_nowhere_else(rows, written):
+    folder = written(rows)
+    before = pages.page(folder)
+    (folder / "long").mkdir()
+    for method in ERRORS:
+        (folder / "long" / f"{method.replace('/', '-')}.json").write_text(
+            json.dumps(row("yeast", 11, method, rows=6250))
+        )
+    text = pages.page(folder)
+    part = section(text, "Time")
+    assert "5,000 rows" in part
+    assert [line for line in part.splitlines() if line.startswith("| vsae |")][-1] == "| vsae | 2 | 0.810 | 0.810 |"
+    assert section(text, "Headline") == section(before, "Headline")
+
+
 def test_every_loss_is_listed(rows, written):
     text = pages.page(written(rows))
     losses = [line for line in section(text, "Reading").splitlines() if "MCAR 0.5" in line]

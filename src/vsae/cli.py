@@ -234,25 +234,25 @@ def paper(
 
 @bench.command()
 def ablation(
-    out: Annotated[Path, typer.Option(help="Folder for the JSON rows; those that are there are not run again.")] = Path(
-        "results/ablation"
-    ),
+    out: Annotated[Path | None, typer.Option(help="Folder for the JSON rows; what is there is not run again.")] = None,
     tables: Annotated[list[str] | None, typer.Option(help="Tables; repeatable.")] = None,
     variants: Annotated[list[str] | None, typer.Option(help="Changes from the default; repeatable.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; found out if not given.")] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="Whole tables, not cut to 3,000 rows.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
 ) -> None:
     """The default recipe with one ingredient changed at a time."""
     from vsae.benchmark import ablation as module
 
     module.run(
-        out,
+        out or module.folder(whole),
         tables or module.TABLES,
         variants or list(module.VARIANTS),
         module.SEEDS,
         "mcar",
         0.5,
         device,
+        whole,
         jobs,
         typer.echo,
     )

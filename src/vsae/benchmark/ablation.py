@@ -60,8 +60,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def run_one(table: str, variant: str, mechanism: str, rate: float, seed: int, device: str | None) -> dict[str, Any]:
-    rows = data.load(table)
+def run_one(
+    table: str, variant: str, mechanism: str, rate: float, seed: int, device: str | None, whole: bool
+) -> dict[str, Any]:
+    rows = data.load(table, None) if whole else data.load(table)
     mask = rows.hide(by_name(mechanism, rate), np.random.default_rng(seed))
     changes = dict(VARIANTS[variant])
     config = config_for(rows.schema, len(rows))
@@ -78,13 +80,14 @@ def run_one(table: str, variant: str, mechanism: str, rate: float, seed: int, de
     return {
         "table": table, "variant": variant, "mechanism": mechanism, "rate": rate, "seed": seed, "seconds": seconds,
         "machine": f"torch {torch.__version__}, {fitted.device.type}, python {platform.python_version()}",
-        "config": config.to_json(), "best_step": fitted.history.best_step, "alone": alone, "together": together,
+        "rows": len(rows), "config": config.to_json(), "best_step": fitted.history.best_step,
+        "alone": alone, "together": together,
     }  # fmt: skip
 
 
 def run(
     out: Path, tables: Iterable[str], variants: Iterable[str], seeds: Iterable[int], mechanism: str, rate: float,
-    device: str | None, jobs: int, report: Callable[[str], None],
+    device: str | None, whole: bool, jobs: int, report: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Every combination that has no row yet, `jobs` processes at a time."""
     out.mkdir(parents=True, exist_ok=True)
@@ -95,7 +98,7 @@ def run(
         if path.exists():
             return f"{path.name}: there"
         command = [sys.executable, "-m", "vsae.benchmark.ablation", table, variant, mechanism, str(rate), str(seed)]
-        done = subprocess.run([*command, device or ""], capture_output=True, text=True)
+        done = subprocess.run([*command, device or "", "whole" if whole else ""], capture_output=True, text=True)
         if done.returncode:
             return f"{path.name}: FAILED: {done.stderr.strip().splitlines()[-1]}"
         write_text(path, done.stdout)
@@ -107,9 +110,14 @@ def run(
             report(line)
 
 
+def folder(whole: bool) -> Path:
+    return Path("results/whole" if whole else "results/ablation")
+
+
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m vsae.benchmark ablation", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("results/ablation"))
+    parser.add_argument("--out", type=Path, help="results/ablation, or results/whole")
+    parser.add_argument("--whole", action="store_true", help="whole tables, not cut to 3,000 rows")
     parser.add_argument("--tables", nargs="+", default=TABLES, choices=data.NAMES)
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
@@ -119,10 +127,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--jobs", type=int, default=1)
     o = parser.parse_args(arguments)
     report = lambda line: print(line, flush=True)  # noqa: E731
-    run(o.out, o.tables, o.variants, o.seeds, o.mechanism, o.rate, o.device, o.jobs, report)
+    run(o.out or folder(o.whole), o.tables, o.variants, o.seeds, o.mechanism, o.rate, o.device, o.whole, o.jobs, report)
 
 
 if __name__ == "__main__":  # one run, in a process of its own
     torch.set_num_threads(1)
-    table, variant, mechanism, rate, seed, device = sys.argv[1:]
-    print(json.dumps(run_one(table, variant, mechanism, float(rate), int(seed), device or None), indent=1))
+    table, variant, mechanism, rate, seed, device, whole = sys.argv[1:]
+    row = run_one(table, variant, mechanism, float(rate), int(seed), device or None, whole == "whole")
+    print(json.dumps(row, indent=1))

@@ -23,7 +23,7 @@ class _Size:
 
 
 _SIZES = {
-    "fast": _Size(members=2, width=96, steps=6.0, most_steps=400),
+    "fast": _Size(members=2, width=96, steps=6.0, most_steps=350),
     "default": _Size(members=4, width=96, steps=11.0, most_steps=1000),
     "best": _Size(members=12, width=96, steps=13.0, most_steps=2000),
 }

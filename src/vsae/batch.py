@@ -48,9 +48,8 @@ class Batch:
         """Rows of a data set; an index of shape (E, B) gives each member its own."""
         if isinstance(index, slice):
             return self._each(lambda x: x[index])
-        return self._each(
-            lambda x: x.index_select(0, index.flatten()).unflatten(0, index.shape)
-        )  # quicker than x[index]
+        flat, shape = index.flatten(), index.shape  # whole rows are copied more quickly than x[index] gathers cells
+        return self._each(lambda x: x.index_select(0, flat).unflatten(0, shape))
 
     def for_members(self) -> Batch:
         """A data set (n, …) as one batch (1, n, …) that all members share."""

@@ -83,7 +83,6 @@ class VSAEConfig:
     evaluate_every: int | None = 25  # steps; None: every epoch
     patience: int = 8  # evaluations without a better one before training stops
     tolerance: float = 0.01  # how much worse than the best score counts as no worse
-
     refit: float = 0.4  # then train for this share of the steps more, on all cells
 
     # --- its use

@@ -315,11 +315,14 @@ def _errors(cells: Board) -> str:
 
 
 def _entry(cells: Board, cell: Cell, method: str) -> str:
-    errors = cells.errors[cell]
-    if method not in errors:
-        return SHORT[cells.reasons[cell][method]]
-    text, lowest = f"{errors[method]:.3f}", f"{min(errors.values()):.3f}"
+    text, lowest = _digits(cells, cell, method), f"{min(cells.errors[cell].values()):.3f}"
     return f"**{text}**" if text == lowest else text
+
+
+def _digits(cells: Board, cell: Cell, method: str) -> str:
+    """The error, or in short why there is none."""
+    errors = cells.errors[cell]
+    return f"{errors[method]:.3f}" if method in errors else SHORT[cells.reasons[cell][method]]
 
 
 # --- time
@@ -379,11 +382,6 @@ def _long(results: Path) -> str:
             markdown(["method", "seconds", *(f"{c.measure.upper()} {SETTINGS[c.setting]}" for c in columns)], lines),
         ]
     )
-
-
-def _digits(cells: Board, cell: Cell, method: str) -> str:
-    error = cells.errors[cell].get(method)
-    return SHORT.get(cells.reasons[cell].get(method, ""), "–") if error is None else f"{error:.3f}"
 
 
 def _timed(rows: Iterable[Row], method: str, table: str | None = None) -> list[Row]:

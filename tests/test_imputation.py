@@ -13,8 +13,8 @@ from conftest import PLAIN, every_kind, rows_of
 from vsae import checkpoint
 from vsae.config import VSAEConfig
 from vsae.encoding import Encoding
+from vsae.fitted import FittedVSAE
 from vsae.fitting import fit
-from vsae.imputation import FittedVSAE
 from vsae.metrics import mean_mode_fill, nrmse
 from vsae.missingness import MCAR
 from vsae.schema import (
@@ -92,7 +92,7 @@ def test_permuting_rows_permutes_the_output_and_a_row_alone_gets_the_same(fitted
 def test_chunks_do_not_matter_for_point_imputations(fitted, monkeypatch):
     model, columns, mask = fitted
     whole = model.impute(columns, mask)
-    monkeypatch.setattr("vsae.imputation._CHUNK_NUMBERS", 1)
+    monkeypatch.setattr("vsae.imputation.CHUNK_NUMBERS", 1)
     assert [length for _, length in model._ranges(3)] == [1, 1, 1]
     pieces = model.impute(columns, mask)
     for name in whole:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from vsae.config import VSAEConfig
+from vsae.fitted import FittedVSAE
 from vsae.fitting import fit
-from vsae.imputation import FittedVSAE
 from vsae.schema import Schema, categorical, real
 from vsae.trust import Trust
 

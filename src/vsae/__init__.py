@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from vsae.estimator import Interval as Interval
     from vsae.estimator import VSAEImputer as VSAEImputer
     from vsae.estimator import load as load
+    from vsae.fitted import FittedVSAE as FittedVSAE
     from vsae.fitting import fit as fit
-    from vsae.imputation import FittedVSAE as FittedVSAE
     from vsae.model import VSAE as VSAE
     from vsae.pooling import Pooled as Pooled
     from vsae.pooling import pool as pool
@@ -41,7 +41,7 @@ _HOME = {
     "Categorical": "vsae.table",
     "Count": "vsae.table",
     "DataWarning": "vsae.table",
-    "FittedVSAE": "vsae.imputation",
+    "FittedVSAE": "vsae.fitted",
     "Interval": "vsae.estimator",
     "Keep": "vsae.table",
     "Kind": "vsae.schema",

@@ -55,6 +55,10 @@ class Batch:
         """A data set (n, …) as one batch (1, n, …) that all members share."""
         return self._each(lambda x: x[None])
 
+    def repeated(self, times: int) -> Batch:
+        """The rows of a batch (E, B, …) over and over, (E, times·B, …)."""
+        return self._each(lambda x: x.repeat(1, times, *[1] * (x.dim() - 2)))
+
     def with_mask(self, mask: Tensor) -> Batch:
         return replace(self, mask=mask)
 

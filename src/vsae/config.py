@@ -22,7 +22,11 @@ Hiding = Literal["as_missing", "alike"]
 
 _RANGES = (
     ("latent_dim members steps epochs batch_size evaluate_every patience latent_draws", 1, 10**9),
-    ("kl_visible kl_hidden match e_step_weight e_step_samples e_step_warmup learning_rate weight_decay clip", 0, 10**9),
+    (
+        "kl_visible kl_hidden mask_weight match e_step_weight e_step_samples e_step_warmup learning_rate weight_decay clip",
+        0,
+        10**9,
+    ),
     ("tolerance validation_share validation_remask refit", 0.0, 1.0),
     ("warmup", 0.0, 0.99),
 )
@@ -62,6 +66,7 @@ class VSAEConfig:
     kl_hidden: float = 0.003
     remask: tuple[float, float] = (0.2, 0.4)  # DIFF(paper): hide this share of what is observed, and score it
     hiding: Hiding = "as_missing"  # … more of what is often missing, or "alike" of every attribute; see remasking.py
+    mask_weight: float = 0.3  # DIFF(paper): of log p(m | z), whose bits would have z tell of the holes, not of the row
     match: float = 0.1  # weight of KL(attributive ‖ collective) where an attribute is known but hidden
     e_step_samples: int = 0  # DIFF(paper): 100; targets from an untrained decoder teach little
     e_step_latents: Literal["prior", "collective"] = "prior"
@@ -129,6 +134,7 @@ class VSAEConfig:
             "kl_visible": 1.0,
             "kl_hidden": 1.0,
             "remask": (0.0, 0.0),
+            "mask_weight": 1.0,
             "match": 0.0,
             "e_step_samples": 100,
             "steps": None,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -36,10 +34,15 @@ def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
     return {name: data[name].statistics.unflatten(1, (samples, -1)).mean(1) for name in data}
 
 
-def m_step(model: VSAE, batch: Batch, statistics: Statistics | None, update: Callable[[Tensor], None]) -> Elbo:
-    """One step up the bound on the same batch, by `update` (backward, clip, step); its four terms, (E, B, M)."""
+def m_step(model: VSAE, batch: Batch, statistics: Statistics | None) -> tuple[Elbo, Tensor]:
+    """The bound on the same batch: its four terms, (E, B, M), and what a step must minimise to climb it."""
     config = model.config
     visible = remask(batch.usable, *config.remask, model.hiding) if config.remask[1] > 0 else batch.usable
-    terms, value = objective(model, batch, visible, statistics)
-    update(value)
-    return Elbo(*(term.detach() for term in terms))
+    return objective(model, batch, visible, statistics)
+
+
+def learn(model: VSAE, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
+    """One E step, where it is switched on, and one M step."""
+    config = model.config
+    warm = config.e_step_samples > 0 and epoch >= config.e_step_warmup
+    return m_step(model, batch, e_step(model, batch, config.e_step_samples) if warm else None)

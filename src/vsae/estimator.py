@@ -17,8 +17,8 @@ import vsae
 from vsae import checkpoint
 from vsae.config import VSAEConfig
 from vsae.effort import Effort, config_for
+from vsae.fitted import FittedVSAE
 from vsae.fitting import fit
-from vsae.imputation import FittedVSAE
 from vsae.progress import training_progress
 from vsae.table import Encoded, Table, TableError
 

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from vsae.baselines import Baseline, baseline_config
+from vsae.baselines import learn as learn_baseline
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.effort import config_for
+from vsae.em import learn as learn_by_em
 from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
-from vsae.imputation import FittedVSAE
+from vsae.fitted import FittedVSAE
+from vsae.imputation import FittedModel, ModelT
+from vsae.latent_model import Noise
 from vsae.likelihoods import ScaledHead
 from vsae.model import VSAE
 from vsae.randomness import private_rng
 from vsae.remasking import remask
 from vsae.schema import Family, Schema
-from vsae.training import Callback, History, Progress, TrainingDiverged, train
+from vsae.training import Callback, History, Learn, Progress, TrainingDiverged, train
 from vsae.trust import Trust
 from vsae.validation import HeldOut
 
@@ -58,31 +65,68 @@ def fit(
     True
     """
     config = config or config_for(schema, len(mask))
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    encoding = Encoding.fit(schema, columns, mask, config.scaling)
-    data = encoding.encode(columns, mask).to(device)
-    with private_rng(seed, device):
-        model = VSAE(schema, config).to(device)
-        training, held_out = split(schema, data, config)
-        model.look_at(training)
-        training_seed = int(torch.randint(2**31, (1,)))
-    paths = _Paths.beside(checkpoint_path)
-    try:
-        history = train(
-            model, training, held_out, seed=training_seed, callback=callback, checkpoint_path=paths.training
-        )
-        trust = _trust(FittedVSAE(model, encoding), columns, mask, training) if config.trust else None
-        if config.refit > 0 and training.withheld is not None:
-            _refit(model, data, history, training_seed, callback, paths.refit)
-    except TrainingDiverged as error:
-        error.fitted = FittedVSAE(model, encoding)
-        raise
+    model, encoding, data, history, trust = _fit(
+        VSAE, learn_by_em, schema, columns, mask, config, seed, device, callback, _Paths.beside(checkpoint_path)
+    )
     if config.prior == "fitted":
         _fit_prior(model, data, seed)
     if config.variance != "fixed":
         _calibrate_spread(model, data, seed)
-    paths.remove()
+    _Paths.beside(checkpoint_path).remove()
     return FittedVSAE(model, encoding, history, trust)
+
+
+def fit_baseline(
+    kind: type[Baseline],
+    schema: Schema,
+    columns: Columns,
+    mask: Mask,
+    config: VSAEConfig | None = None,
+    *,
+    seed: int = 0,
+    device: torch.device | str | None = None,
+    callback: Callback | None = None,
+) -> FittedModel[Baseline]:
+    """Fit one of `vsae.baselines.BASELINES`, as VSAE is fitted: same split, same trainer, same way to impute."""
+    config = config or baseline_config(kind, schema)
+    paths = _Paths.beside(None)
+    model, encoding, _, history, trust = _fit(
+        kind, learn_baseline, schema, columns, mask, config, seed, device, callback, paths
+    )
+    return FittedModel(model, encoding, history, trust)
+
+
+def _fit(
+    build: Callable[[Schema, VSAEConfig], ModelT],
+    learn: Learn,
+    schema: Schema,
+    columns: Columns,
+    mask: Mask,
+    config: VSAEConfig,
+    seed: int,
+    device: torch.device | str | None,
+    callback: Callback | None,
+    paths: _Paths,
+) -> tuple[ModelT, Encoding, Batch, History, Trust | None]:
+    """What is the same for every model: encode, hold out, train, judge by what was held out, refit with it."""
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    encoding = Encoding.fit(schema, columns, mask, config.scaling)
+    data = encoding.encode(columns, mask).to(device)
+    with private_rng(seed, device):
+        model = build(schema, config).to(device)
+        training, held_out = split(schema, data, config)
+        model.look_at(training)
+        training_seed = int(torch.randint(2**31, (1,)))
+    trainer = partial(train, model, learn=learn)
+    try:
+        history = trainer(training, held_out, seed=training_seed, callback=callback, checkpoint_path=paths.training)
+        trust = _trust(FittedModel(model, encoding), columns, mask, training) if config.trust else None
+        if config.refit > 0 and training.withheld is not None:
+            _refit(trainer, config, data, history, training_seed, callback, paths.refit)
+    except TrainingDiverged as error:
+        error.fitted = FittedVSAE(model, encoding) if isinstance(model, VSAE) else FittedModel(model, encoding)
+        raise
+    return model, encoding, data, history, trust
 
 
 class _Paths(NamedTuple):
@@ -120,9 +164,17 @@ def split(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, HeldO
     return data.take(order[held:]), HeldOut.of(schema, Batch(rows.values, rows.mask, withheld))
 
 
-def _refit(model: VSAE, data: Batch, history: History, seed: int, callback: Callback | None, path: Path | None) -> None:
+def _refit(
+    trainer: Callable[..., History],
+    config: VSAEConfig,
+    data: Batch,
+    history: History,
+    seed: int,
+    callback: Callback | None,
+    path: Path | None,
+) -> None:
     """Go on from the best weights, with the withheld cells: they are known, and no longer needed to judge by."""
-    config, before = model.config, history.records[-1]["step"]
+    before = history.records[-1]["step"]
     steps = max(1, int(config.refit * before))
     gentle = config.replace(
         steps=steps, epochs=None, learning_rate=config.learning_rate * _REFIT_RATE, evaluate_every=steps
@@ -137,10 +189,10 @@ def _refit(model: VSAE, data: Batch, history: History, seed: int, callback: Call
             }
             callback(replace(progress, **done))
 
-    history.seconds += train(model, data, seed=seed + 1, config=gentle, callback=further, checkpoint_path=path).seconds
+    history.seconds += trainer(data, seed=seed + 1, config=gentle, callback=further, checkpoint_path=path).seconds
 
 
-def _trust(fitted: FittedVSAE, columns: Columns, mask: Mask, training: Batch) -> Trust | None:
+def _trust(fitted: FittedModel[Any], columns: Columns, mask: Mask, training: Batch) -> Trust | None:
     """By the withheld cells, while they still are."""
     if training.withheld is None:
         return None
@@ -178,13 +230,13 @@ def _calibrate_spread(model: VSAE, data: Batch, seed: int) -> None:
         most = _affordable_rows(model.schema, model.config, _MOST_VALIDATION_ROWS) // _CALIBRATION_DRAWS + 1
         batch = data.take(torch.randperm(data.rows, device=data.mask.device)[:most]).for_members()
         visible = remask(batch.mask, 0.15, 0.15)
-        q = model.propose(batch.with_mask(visible)).selective
-        given = model.config.imputation_mask == "given" or not model.config.mask_modelling
-        draws = [model.decode(q.rsample(), visible if given else None).data for _ in range(_CALIBRATION_DRAWS)]
+        noise = Noise(model.config.members, _CALIBRATION_DRAWS, batch.rows)
+        decoded = model.draws(batch.with_mask(visible), noise).data
     for block in numeric_blocks(model.schema):
         head = model.data_network.heads[block.name]
         assert isinstance(head, ScaledHead)
-        loc, scale = (torch.stack([getattr(d[block.name], part) for d in draws]) for part in ("mean", "scale"))
+        parts = (decoded[block.name].mean, decoded[block.name].scale)  # type: ignore[attr-defined]
+        loc, scale = (part.unflatten(1, (_CALIBRATION_DRAWS, -1)) for part in parts)  # (E, draws, B, …)
         x = batch.values[block.name]
         x = x[..., 0] if block.family is Family.INTERVAL else x
         hidden = (batch.mask & ~visible)[..., list(block.attributes)]  # (1, B, variables)
@@ -193,5 +245,5 @@ def _calibrate_spread(model: VSAE, data: Batch, seed: int) -> None:
         def total(numbers: Tensor, cells: Tensor = cells) -> Tensor:
             return (numbers * cells).sum(1).flatten(1)  # (E, columns)
 
-        error, variance = (x - loc.mean(0)) ** 2, (scale**2).mean(0)
-        head.calibrate(total(error), total(loc.var(0)), total(variance))
+        error, variance = (x - loc.mean(1)) ** 2, (scale**2).mean(1)
+        head.calibrate(total(error), total(loc.var(1)), total(variance))

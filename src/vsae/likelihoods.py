@@ -32,6 +32,7 @@ Variance = Literal["cell", "column", "mixed", "fixed"]  # mixed: cell and column
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _FIXED_LOG_SCALE = 0.5 * math.log(0.5)  # variance ½: the negative log-likelihood is the squared error
+_PACE = 10.0  # of log σ of a column: Adam moves all weights alike, and this one has farther to go than others
 _SCALE_RANGE = (-5.0, 3.0)  # of log σ in standard units: σ from .007 to 20
 _NARROW = 1e-2  # an interval this narrow has mass density × width to six digits
 
@@ -366,7 +367,7 @@ class Head(nn.Module, ABC):
 class ScaledHead(Head):
     """Shared by all Gaussian heads: log σ is fixed, one number a column, or that plus one a cell."""
 
-    column_log_scale: Tensor
+    slow_log_scale: Tensor  # the weight that is trained
     per_cell: Tensor
     spread: Tensor  # added to log σ in use, not in training: see `calibrate`
 
@@ -377,15 +378,21 @@ class ScaledHead(Head):
         self.n_parameters = columns * (2 if any(per_cell) else 1)
         self.register_buffer("per_cell", torch.tensor(per_cell).float().view(-1, 1, 1))
         self.register_buffer("spread", torch.zeros(members, 1, columns))
-        start = torch.full((members, 1, columns), _FIXED_LOG_SCALE if variance == "fixed" else 0.0)
+        start = torch.full((members, 1, columns), _FIXED_LOG_SCALE / _PACE if variance == "fixed" else 0.0)
         if variance == "fixed":
-            self.register_buffer("column_log_scale", start, persistent=False)
+            self.register_buffer("slow_log_scale", start, persistent=False)
         else:
-            self.column_log_scale = nn.Parameter(start)
+            self.slow_log_scale = nn.Parameter(start)
+
+    @property
+    def column_log_scale(self) -> Tensor:
+        """log σ of each column, (E, 1, columns)"""
+        return self.slow_log_scale * _PACE
 
     def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor]:
         loc, cell = raw[..., : self.columns], raw[..., self.columns :]
-        log_scale = self.column_log_scale + self.per_cell * cell if cell.shape[-1] else self.column_log_scale
+        column = self.column_log_scale
+        log_scale = column + self.per_cell * cell if cell.shape[-1] else column
         if not self.training:
             log_scale = log_scale + self.spread
         return loc, log_scale.clamp(*_SCALE_RANGE)
@@ -393,7 +400,7 @@ class ScaledHead(Head):
     def calibrate(self, squared_error: Tensor, latent_variance: Tensor, variance: Tensor) -> None:
         """Set the spread so that σ² and the latents' part make up the error seen; sums per column, (E, columns).
 
-        A σ that is one number a column starts at 1 and moves slowly; training that stops early leaves it too wide.
+        Training that stops early leaves them apart.
         """
         wanted = (squared_error - latent_variance).clamp_min(0.05 * squared_error)
         shift = 0.5 * torch.log(wanted / variance)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vsae.aggregation import Concatenation
 from vsae.batch import Batch
@@ -14,6 +14,7 @@ from vsae.config import VSAEConfig
 from vsae.features import NumberFeatures
 from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.guess import GaussianGuess
+from vsae.latent_model import Draws, LatentModel, Noise
 from vsae.likelihoods import Bernoulli
 from vsae.prior import LatentPrior
 from vsae.proposals import (
@@ -44,7 +45,7 @@ class Decoded(NamedTuple):
     data: DataDistribution
 
 
-class VSAE(nn.Module):
+class VSAE(LatentModel):
     """p(x, m, z) with its selective proposal, for E members at once.
 
     >>> from vsae.schema import Schema, real
@@ -55,13 +56,11 @@ class VSAE(nn.Module):
     (torch.Size([1, 5, 2, 3]), torch.Size([1, 5, 2]))
     """
 
-    owner: Tensor
     is_number: Tensor
     hiding: Tensor
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
-        super().__init__()
-        self.schema, self.config = schema, config
+        super().__init__(schema, config)
         members, latent = config.members, config.latent_dim
         self.number_blocks = number_blocks(schema)
         self.features = NumberFeatures(sum(len(block) for block in self.number_blocks), config.features)
@@ -78,9 +77,6 @@ class VSAE(nn.Module):
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
         self.data_network = DataNetwork(schema, members, self.aggregate.width, config.data_net, config.variance)
         self.prior = LatentPrior(members, len(schema), latent)
-        owner = torch.tensor([i for block in schema.blocks for i in block.attributes])
-        self.register_buffer("owner", owner, persistent=False)  # attribute of each variable, block by block
-        self.in_order = owner.tolist() == list(range(len(schema)))
         self.register_buffer("hiding", torch.ones(len(schema)))  # how much of each attribute re-masking hides
 
     def take_members(self, index: Sequence[int]) -> VSAE:
@@ -91,15 +87,6 @@ class VSAE(nn.Module):
         state = {name: x if name in shared else x[list(index)] for name, x in self.state_dict().items()}
         model.load_state_dict(state)
         return model.train(self.training)
-
-    def by_attribute(self, blocks: Sequence[Tensor]) -> Tensor:
-        """Numbers per variable, block by block, (…, variables) each → sums per attribute, (…, M)."""
-        flat = torch.cat(list(blocks), dim=-1)
-        return (
-            flat
-            if self.in_order
-            else flat.new_zeros(*flat.shape[:-1], len(self.schema)).index_add(-1, self.owner, flat)
-        )
 
     def look_at(self, data: Batch) -> None:
         """What is taken from a data set (n, …) once, before training: features, the guess, what to hide how often."""
@@ -150,3 +137,36 @@ class VSAE(nn.Module):
         if mask is None:
             mask = m.mean if self.config.mask_modelling else torch.ones_like(m.logits)
         return Decoded(m, self.data_network(context, mask))
+
+    @property
+    def numbers_per_row(self) -> int:
+        widths = self.config.latent_dim * len(self.schema) * 3 + sum(self.data_network.splits) * 2
+        return widths + self.config.data_net.width * 4
+
+    def imputing_mask(self, mask: Tensor) -> Tensor | None:
+        """m for `decode` when imputing: the given mask, or None for the reconstructed one."""
+        return None if self.config.mask_modelling and self.config.imputation_mask == "reconstructed" else mask
+
+    def reconstruct(self, batch: Batch) -> DataDistribution:
+        return self.decode(self.propose(batch).selective.loc, self.imputing_mask(batch.mask)).data
+
+    def decode_draws(self, batch: Batch, noise: Noise) -> tuple[Decoded, DiagonalNormal, Tensor]:
+        """Draws of z decoded, rows draw-major; with the proposal they come from, and themselves, (E, S, B, M, L)."""
+        q = self.propose(batch).selective
+        z = q.loc[:, None] + q.log_scale.exp()[:, None] * noise(q.loc.shape[2:], q.loc.device)
+        mask = batch.mask[:, None].expand(-1, noise.samples, -1, -1).flatten(1, 2)
+        return self.decode(z.flatten(1, 2), self.imputing_mask(mask)), q, z
+
+    def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
+        decoded, q, z = self.decode_draws(batch, noise)
+        return Draws(decoded.data, self._log_weight(batch, decoded, q, z) if weighted else None)
+
+    def _log_weight(self, batch: Batch, decoded: Decoded, q: DiagonalNormal, z: Tensor) -> Tensor:
+        """log p(x_o | m, z) + log p(m | z) + log p(z) - log q(z), (E, S, B)."""
+        samples = z.shape[1]
+        repeated = batch.repeated(samples)
+        log_x = (self.log_likelihood(decoded.data, repeated) * repeated.mask).sum(-1)
+        log_m = decoded.mask.log_prob(repeated.mask).sum(-1) if self.config.mask_modelling else 0.0
+        prior = DiagonalNormal(torch.zeros_like(z), torch.zeros_like(z))
+        proposal = DiagonalNormal(q.loc[:, None], q.log_scale[:, None])
+        return (log_x + log_m).unflatten(1, (samples, -1)) + (prior.log_prob(z) - proposal.log_prob(z)).sum(-1)

@@ -41,11 +41,6 @@ class Elbo(NamedTuple):
         return Elbo(*(term.mean(-1) for term in self.rows()))
 
 
-def log_likelihood(model: VSAE, data: DataDistribution, batch: Batch) -> Tensor:
-    """log p(x_i | m, z) as if every cell were observed, (E, B, M); mask it before use."""
-    return model.by_attribute([data[name].log_prob(batch.values[name]) for name in data])
-
-
 def expected_log_likelihood(model: VSAE, data: DataDistribution, statistics: Statistics) -> Tensor:
     """E[log p(x̂_i | m, z)] over the x̂ of an E step, (E, B, M)."""
     return model.by_attribute([data[name].expected_log_prob(statistics[name]) for name in data])
@@ -80,7 +75,7 @@ def _elbo(
     given = config.decoder_mask == "given" or not config.mask_modelling
     m, data = model.decode(q.rsample(noise), visible if given else None)
 
-    observed = log_likelihood(model, data, batch) * batch.usable
+    observed = model.log_likelihood(data, batch) * batch.usable
     zero = torch.zeros_like(observed)
     unobserved = zero
     if statistics is not None:
@@ -107,5 +102,5 @@ def objective(model: VSAE, batch: Batch, visible: Tensor, statistics: Statistics
 def loss(terms: Elbo, visible: Tensor, config: VSAEConfig) -> Tensor:
     """Minus the weighted bound, the mean over rows, the sum over members."""
     kl = terms.kl * torch.where(visible, config.kl_visible, config.kl_hidden)
-    bound = terms.x_observed + config.e_step_weight * terms.x_unobserved + terms.mask - kl
+    bound = terms.x_observed + config.e_step_weight * terms.x_unobserved + config.mask_weight * terms.mask - kl
     return -bound.sum(-1).mean(-1).sum()

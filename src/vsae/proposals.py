@@ -197,22 +197,35 @@ class SeparateInput(_Input):
 
 
 class JointInput(_Input):
-    """A linear layer on [x_o, m, guess], holes filled with zeros or noise: Batch, features, guess → (E, B, width)."""
+    """A linear layer on [x_o, m, guess], holes filled with zeros or noise: Batch, features, guess → (E, B, width).
+
+    Without `reads_mask` (baselines that know nothing of masks), on [x_o, guess].
+    """
 
     vector_attributes: Tensor
 
-    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, n_features: int, n_guesses: int) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        members: int,
+        width: int,
+        holes: Holes,
+        n_features: int,
+        n_guesses: int = 0,
+        reads_mask: bool = True,
+    ) -> None:
         super().__init__(schema, members, width, holes)
+        self.reads_mask = reads_mask
         entries = [(b, i) for b in self.vector_blocks for i in b.attributes]
         owner = torch.tensor([i for b, i in entries for _ in range(b.width)], dtype=torch.long)
         self.register_buffer("vector_attributes", owner, persistent=False)  # per vector entry
-        dense = len(self.number_attributes) * n_features + len(owner) + len(schema) + n_guesses
+        dense = len(self.number_attributes) * n_features + len(owner) + len(schema) * reads_mask + n_guesses
         self.dense = GroupedLinear((members,), dense, width)
         self.table = _table(members, self.levels, width, dense + len(self.code_attributes)) if self.levels else None
 
     def forward(self, batch: Batch, features: Tensor | None, guess: Tensor | None) -> Tensor:
         mask = batch.mask
-        parts = [mask.float()]
+        parts = [mask.float()] if self.reads_mask else [mask[..., :0].float()]
         if features is not None:
             parts.append(self.filled(features, mask[..., self.number_attributes, None]).flatten(-2))
         if self.vector_blocks:

@@ -23,9 +23,10 @@ from torch import Tensor, nn
 from vsae import checkpoint
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
-from vsae.em import e_step, m_step
+from vsae.em import learn as learn_by_em
+from vsae.latent_model import LatentModel
 from vsae.model import VSAE
-from vsae.objective import Elbo, elbo
+from vsae.objective import Elbo
 from vsae.optimiser import AdamW
 from vsae.randomness import private_rng, rng_state, set_rng_state
 from vsae.validation import HeldOut
@@ -56,6 +57,7 @@ class Progress:
 
 
 Callback = Callable[[Progress], None]
+Learn = Callable[[Any, Batch, int], tuple[Elbo, Tensor]]  # model, batch, epoch → terms (E, B, M), loss
 
 
 @dataclass
@@ -69,10 +71,11 @@ class History:
 
 
 def train(
-    model: VSAE,
+    model: LatentModel,
     data: Batch,
     held_out: HeldOut | None = None,
     *,
+    learn: Learn = learn_by_em,
     seed: int = 0,
     config: VSAEConfig | None = None,
     callback: Callback | None = None,
@@ -80,12 +83,12 @@ def train(
 ) -> History:
     """Fit `model` to `data` (n, …) in place; it ends with its best weights, in eval mode.
 
-    `config` holds the settings of this training, where they are not the model's own.
+    `learn` says what a batch teaches. `config` holds the settings of this training, where they are not the model's own.
 
     With `checkpoint_path`, the state is written there at every evaluation; where it exists already, training goes on
     from it, bit-identically on the CPU.
     """
-    run = _Run(model, data, held_out, config or model.config, seed, callback)
+    run = _Run(model, data, held_out, learn, config or model.config, seed, callback)
     with private_rng(seed, run.device):
         if checkpoint_path is not None and Path(checkpoint_path).exists():
             run.restore(checkpoint_path)
@@ -103,14 +106,16 @@ class _Run:
 
     def __init__(
         self,
-        model: VSAE,
+        model: LatentModel,
         data: Batch,
         held_out: HeldOut | None,
+        learn: Learn,
         config: VSAEConfig,
         seed: int,
         callback: Callback | None,
     ) -> None:
-        self.model, self.data, self.held_out, self.config, self.callback = model, data, held_out, config, callback
+        self.model, self.data, self.held_out, self.learn = model, data, held_out, learn
+        self.config, self.callback = config, callback
         self.seed, self.start = seed, {name: value.detach().clone() for name, value in model.named_parameters()}
         self.device = data.mask.device
         self.members = self.config.members
@@ -157,19 +162,18 @@ class _Run:
             yield step, self.data.take(self.order.tensor_split(self.per_epoch, dim=1)[part])
 
     def train_on(self, batch: Batch) -> Elbo:
-        """One E step, where it is switched on, and one M step; the four terms, (E,)."""
-        config = self.config
-        statistics = None
-        if config.e_step_samples and self.step >= config.e_step_warmup * self.per_epoch:
-            statistics = e_step(self.model, batch, config.e_step_samples)
+        """One step on a batch; the four terms, (E,)."""
+        epoch = self.step // self.per_epoch
         try:
-            return m_step(self.model, batch, statistics, self.update).mean()
+            terms, loss = self.learn(self.model, batch, epoch)
+            self.update(loss)
         except _NotFinite:
-            epoch, culprit = self.step // self.per_epoch + 1, _culprit(self.model, batch)
+            culprit = _culprit(self.model, batch, terms)
             raise TrainingDiverged(
-                f"epoch {epoch}: the loss of attribute {culprit!r} is no longer finite; the last good weights are "
+                f"epoch {epoch + 1}: the loss of attribute {culprit!r} is no longer finite; the last good weights are "
                 "kept. Look for extreme values in it, or lower learning_rate"
             ) from None
+        return Elbo(*(term.detach() for term in terms)).mean()
 
     def update(self, loss: Tensor) -> None:
         self.optimiser.zero_grad()
@@ -278,15 +282,14 @@ def clip_members(parameters: list[nn.Parameter], limit: float | None) -> Tensor:
 
 
 @torch.no_grad()
-def _culprit(model: VSAE, batch: Batch) -> str:
+def _culprit(model: LatentModel, batch: Batch, terms: Elbo) -> str:
     """The attribute that broke first: by its attributive proposal, its likelihood, or else the one that fits worst.
 
     All decoders and the collective proposal read every attribute, so what breaks one breaks them all; the attributive
     proposal reads its own alone.
     """
-    own = model.propose(batch).attributive.kl_to_prior() * batch.usable
-    terms = elbo(model, batch)
-    for broken in (own, terms.x_observed):
+    own = [model.propose(batch).attributive.kl_to_prior() * batch.usable] if isinstance(model, VSAE) else []
+    for broken in (*own, terms.x_observed):
         finite = torch.isfinite(broken.sum(dim=(0, 1)))
         if not bool(finite.all()):
             return model.schema.names[int(finite.int().argmin())]

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from vsae.batch import Batch
-from vsae.generative import DataDistribution
-from vsae.model import VSAE
+from vsae.latent_model import LatentModel
 from vsae.proposals import number_blocks, numbers
 from vsae.schema import DISCRETE, Block, Family, Schema
 
@@ -46,19 +45,13 @@ class HeldOut:
         return cls(rows.for_members(), trivial, attributes, ranges)
 
     @torch.no_grad()
-    def score(self, model: VSAE) -> Tensor:
+    def score(self, model: LatentModel) -> Tensor:
         """Mean over variables of sqrt(error / trivial error) on the withheld cells, per member; (E,) float64."""
-        decoded = self._decode(model)
+        decoded = model.reconstruct(self.batch.with_mask(self.batch.usable))
         errors = {
             name: x.error_of_mean(self._mean(name, x.mean), self.batch.values[name]) for name, x in decoded.items()
         }
         return self._score(errors)
-
-    def _decode(self, model: VSAE) -> DataDistribution:
-        config, visible = model.config, self.batch.usable
-        z = model.propose(self.batch.with_mask(visible)).selective.loc
-        given = config.imputation_mask == "given" or not config.mask_modelling
-        return model.decode(z, visible if given else None).data
 
     def _mean(self, name: str, mean: Tensor) -> Tensor:
         """As a user would get it: inside what was seen (`Encoding.expected`)."""

@@ -24,8 +24,8 @@ import torch
 from vsae.atomic import write_text
 from vsae.benchmark import data
 from vsae.effort import config_for
+from vsae.fitted import FittedVSAE
 from vsae.fitting import fit
-from vsae.imputation import FittedVSAE
 from vsae.missingness import by_name
 from vsae.nets import NetShape
 

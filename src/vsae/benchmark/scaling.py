@@ -26,7 +26,7 @@ from vsae.benchmark.naive import LoopVSAE
 from vsae.config import VSAEConfig
 from vsae.em import e_step, m_step
 from vsae.encoding import Encoding
-from vsae.imputation import FittedVSAE
+from vsae.fitted import FittedVSAE
 from vsae.model import VSAE
 from vsae.randomness import private_rng
 from vsae.schema import Attribute, Schema, categorical, real
@@ -88,7 +88,7 @@ def measure(table: str, attributes: int, preset: str, what: str, device: str = "
 def block_step(model: VSAE, batch: Any, what: str) -> Callable[[], object]:
     update = updater(model)
     samples = 100 if what == "e-step" else 0
-    return lambda: m_step(model, batch, e_step(model, batch, samples) if samples else None, update)
+    return lambda: update(m_step(model, batch, e_step(model, batch, samples) if samples else None)[1])
 
 
 def loop_step(model: VSAE, batch: Any) -> Callable[[], object]:

@@ -1,0 +1,43 @@
+"""What the paper compares VSAE with, one file a paper, on the same networks, likelihoods and trainer."""
+
+from __future__ import annotations
+
+from vsae.baselines.autoencoder import Autoencoder
+from vsae.baselines.base import Baseline, learn
+from vsae.baselines.cvae import CVAE
+from vsae.baselines.hivae import HIVAE
+from vsae.baselines.miwae import MIWAE
+from vsae.baselines.mvae import MVAE
+from vsae.baselines.vae import VAE
+from vsae.config import VSAEConfig
+from vsae.model import VSAE
+from vsae.nets import NetShape
+from vsae.schema import Schema
+
+BASELINES: dict[str, type[Baseline]] = {
+    "AE": Autoencoder,
+    "VAE": VAE,
+    "CVAE": CVAE,
+    "MVAE": MVAE,
+    "HI-VAE": HIVAE,
+    "MIWAE": MIWAE,
+}
+
+__all__ = ["BASELINES", "Baseline", "baseline_config", "learn", "parameters"]
+
+
+def baseline_config(kind: type[Baseline], schema: Schema, config: VSAEConfig | None = None) -> VSAEConfig:
+    """The `paper` preset with the baseline's own settings, its networks widened until it has VSAE's size or more."""
+    base = config or VSAEConfig.paper()
+    wanted, settings = parameters(VSAE(schema, base.replace(members=1))), dict(kind.settings)
+    width, depth = base.collective.width, base.collective.depth
+    while True:
+        shapes = {"collective": NetShape(width, depth), "data_net": NetShape(2 * width, depth)}
+        grown = base.replace(**settings, **shapes)
+        if parameters(kind(schema, grown.replace(members=1))) >= wanted:
+            return grown
+        width += 16
+
+
+def parameters(model: VSAE | Baseline) -> int:
+    return sum(p.numel() for p in model.parameters())

@@ -1,0 +1,116 @@
+"""HI-VAE (Nazábal et al. 2020): heterogeneous likelihoods and a mixture prior; holes are taken to be MCAR.
+
+    s ~ uniform over S components      q(s | x_o), drawn by the Gumbel-softmax trick
+    z ~ N(μ(s), I)                     q(z | x_o, s)
+    y = g(z), a few numbers an attribute, and x_i ~ p(x_i | y_i, s): each attribute has a head of its own
+
+Holes are filled with zeros, and only observed cells enter the bound.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from vsae.baselines.base import LEARNED_SCALES, RowEncoder, loss_of
+from vsae.batch import Batch
+from vsae.config import VSAEConfig
+from vsae.generative import DataDistribution, Heads
+from vsae.latent_model import Draws, Noise
+from vsae.nets import MLP, GroupedLinear
+from vsae.objective import Elbo
+from vsae.proposals import DiagonalNormal
+from vsae.schema import DISCRETE, Family, Schema
+
+COMPONENTS = 10  # S
+_NUMBERS_OF_AN_ATTRIBUTE = 5  # of y
+_LEAST_TEMPERATURE = 0.1
+
+
+class HIVAE(RowEncoder):
+    """Scales are learned, holes are zero: its paper's choices, not VSAE's."""
+
+    settings = LEARNED_SCALES
+    slots: Tensor
+
+    def __init__(self, schema: Schema, config: VSAEConfig) -> None:
+        super().__init__(schema, config)
+        groups, latent, width = (config.members,), config.latent_dim, config.collective.width
+        self.component = GroupedLinear(groups, width, COMPONENTS)
+        self.last = GroupedLinear(groups, width + COMPONENTS, 2 * latent)
+        self.centre = GroupedLinear(groups, COMPONENTS, latent)  # μ(s)
+        self.trunk = MLP(groups, latent, config.data_net, len(schema) * _NUMBERS_OF_AN_ATTRIBUTE)
+        self.heads = Heads(schema, config.members, config.variance)
+        slots = _slots(schema, self.heads)
+        self.most = max(torch.bincount(slots).tolist())
+        self.own = GroupedLinear((config.members, len(schema)), _NUMBERS_OF_AN_ATTRIBUTE + COMPONENTS, self.most)
+        # where each parameter of the heads is found among those of all attributes, `most` each
+        order = torch.zeros_like(slots)
+        for attribute in range(len(schema)):
+            mine = slots == attribute
+            order[mine] = torch.arange(int(mine.sum()))
+        self.register_buffer("slots", slots * self.most + order, persistent=False)
+
+    def _latent(self, h: Tensor, s: Tensor) -> tuple[DiagonalNormal, Tensor]:
+        """q(z | x_o, s), and the mean of p(z | s)."""
+        parameters: Tensor = self.last(torch.cat([h, s], dim=-1))
+        return self.as_proposal.as_normal(*parameters.chunk(2, dim=-1)), self.centre(s)
+
+    def decode_from(self, z: Tensor, s: Tensor) -> DataDistribution:
+        """z (E, B, K), s (E, B, S)."""
+        y = self.trunk(z).unflatten(-1, (len(self.schema), -1)).transpose(1, 2)  # (E, M, B, numbers)
+        s = s[:, None].expand(-1, y.shape[1], -1, -1)
+        raw: Tensor = self.own(torch.cat([y, s], dim=-1)).transpose(1, 2).flatten(-2)  # (E, B, M·most)
+        distributions: DataDistribution = self.heads(raw.index_select(-1, self.slots))
+        return distributions
+
+    def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
+        visible = batch.with_mask(batch.usable)
+        h = self.read(visible)
+        logits = self.component(h)
+        temperature = max(_LEAST_TEMPERATURE, 1 - 0.01 * epoch)
+        s = F.gumbel_softmax(logits, temperature)
+        q, centre = self._latent(h, s)
+        data = self.decode_from(q.rsample(), s)
+        kl_z = DiagonalNormal(q.loc - centre, q.log_scale).kl_to_prior()
+        share = torch.softmax(logits, dim=-1)
+        kl_s = (share * (torch.log_softmax(logits, dim=-1) + math.log(COMPONENTS))).sum(-1)
+        terms = self.terms(self.log_likelihood(data, batch) * visible.mask, kl_z + kl_s)
+        return terms, loss_of(terms)
+
+    @property
+    def numbers_per_row(self) -> int:
+        heads = 2 * (len(self.slots) + len(self.schema) * (self.most + _NUMBERS_OF_AN_ATTRIBUTE + COMPONENTS))
+        return 4 * self.config.latent_dim + heads + 4 * self.config.data_net.width
+
+    def reconstruct(self, batch: Batch) -> DataDistribution:
+        h = self.read(batch)
+        s = F.one_hot(self.component(h).argmax(-1), COMPONENTS).to(h.dtype)
+        return self.decode_from(self._latent(h, s)[0].loc, s)
+
+    def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
+        h = self.read(batch)
+        uniform = torch.special.ndtr(noise((COMPONENTS,), h.device)).clamp(1e-6, 1 - 1e-6)
+        chosen = (self.component(h)[:, None] - torch.log(-torch.log(uniform))).argmax(-1)  # (E, samples, B)
+        s = F.one_hot(chosen, COMPONENTS).to(h.dtype).flatten(1, 2)
+        q, _ = self._latent(h[:, None].expand(-1, noise.samples, -1, -1).flatten(1, 2), s)
+        normal = noise(q.loc.shape[2:], h.device).expand(-1, -1, batch.rows, -1).flatten(1, 2)
+        return Draws(self.decode_from(q.rsample(normal), s))
+
+
+def _slots(schema: Schema, heads: Heads) -> Tensor:
+    """The attribute of each parameter that the heads take, in their order."""
+    owners: list[int] = []
+    for block, count in zip(schema.blocks, heads.splits, strict=True):
+        if block.family is Family.CATEGORICAL:
+            widths, rounds = list(block.sizes), 1
+        else:  # all locations, then all scales; or one parameter a variable
+            width = block.width if block.family is Family.VECTOR else 1
+            widths, rounds = [width] * len(block), count // (width * len(block))
+        for _ in range(rounds):
+            owners += [i for i, width in zip(block.attributes, widths, strict=True) for _ in range(width)]
+        assert block.family not in DISCRETE or rounds <= 2
+    return torch.tensor(owners)

@@ -1,0 +1,83 @@
+"""What training, validation and imputation ask of a model: the contract that VSAE and the baselines share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from vsae.batch import Batch
+from vsae.config import VSAEConfig
+from vsae.generative import DataDistribution
+from vsae.schema import Schema
+
+
+class Noise(NamedTuple):
+    """Where latent draws get their noise from: `samples` of standard normals for each member, and row by row or not."""
+
+    members: int
+    samples: int
+    rows: int  # 1: all rows get the same noise, so that a row's result depends on nothing but the row
+    generator: torch.Generator | None = None
+    mirrored: bool = False  # the second half is minus the first: odd errors cancel in an average
+
+    def __call__(self, event: Sequence[int], device: torch.device) -> Tensor:
+        """(E, samples, B or 1, *event)"""
+        samples = self.samples // 2 if self.mirrored else self.samples
+        shape = (self.members, samples, self.rows, *event)
+        noise = torch.randn(shape, generator=self.generator, device=device)
+        return torch.cat([noise, -noise], dim=1) if self.mirrored else noise
+
+
+class Draws(NamedTuple):
+    """Decoded latent draws of a batch, and how much each of them counts."""
+
+    data: DataDistribution  # rows are draw-major, (E, samples·B, …)
+    log_weight: Tensor | None = None  # (E, samples, B), importance weights; None: all alike
+
+
+class LatentModel(nn.Module, ABC):
+    """p(x | z) with a way to infer z from a batch whose `mask` says what may be read; E members at once."""
+
+    owner: Tensor
+    importance_samples = 0  # weighted draws that a point imputation is averaged from; 0: plain draws do
+
+    def __init__(self, schema: Schema, config: VSAEConfig) -> None:
+        super().__init__()
+        self.schema, self.config = schema, config
+        owner = torch.tensor([i for block in schema.blocks for i in block.attributes])
+        self.register_buffer("owner", owner, persistent=False)  # attribute of each variable, block by block
+        self.in_order = owner.tolist() == list(range(len(schema)))
+
+    def by_attribute(self, blocks: Sequence[Tensor]) -> Tensor:
+        """Numbers per variable, block by block, (…, variables) each → sums per attribute, (…, M)."""
+        flat = torch.cat(list(blocks), dim=-1)
+        if self.in_order:
+            return flat
+        return flat.new_zeros(*flat.shape[:-1], len(self.schema)).index_add(-1, self.owner, flat)
+
+    def log_likelihood(self, data: DataDistribution, batch: Batch) -> Tensor:
+        """log p(x_i | z) as if every cell were observed, (E, B, M); mask it before use."""
+        return self.by_attribute([data[name].log_prob(batch.values[name]) for name in data])
+
+    def look_at(self, data: Batch) -> None:
+        """What is taken from a data set (n, …) once, before training."""
+
+    @property
+    @abstractmethod
+    def numbers_per_row(self) -> int:
+        """About how many floats a decoded row keeps alive, per member and draw."""
+
+    @abstractmethod
+    def reconstruct(self, batch: Batch) -> DataDistribution:
+        """Every cell as decoded from the mean of z given what the batch shows."""
+
+    @abstractmethod
+    def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
+        """Decode draws of z given what the batch shows; `weighted`: with importance weights (None: as the model does).
+
+        The weights make up for the difference between the proposal and p(z | x_o), or p(z | x_o, m).
+        """

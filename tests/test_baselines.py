@@ -230,7 +230,7 @@ def test_estimates_are_averages_under_normalised_weights():
 
 
 def test_weighted_draws_follow_the_weights():
-    """Two components far apart: only the draws that explain what is seen may fill the hole."""
+    """The proposal is untrained: only draws that explain what is seen may fill the hole."""
     toy = GaussianToy()
     with torch.no_grad():
         noise = Noise(1, 2000, 200)

@@ -22,11 +22,8 @@ Hiding = Literal["as_missing", "alike"]
 
 _RANGES = (
     ("latent_dim members steps epochs batch_size evaluate_every patience latent_draws", 1, 10**9),
-    (
-        "kl_visible kl_hidden mask_weight match e_step_weight e_step_samples e_step_warmup learning_rate weight_decay clip",
-        0,
-        10**9,
-    ),
+    ("kl_visible kl_hidden mask_weight match e_step_weight e_step_samples e_step_warmup", 0, 10**9),
+    ("learning_rate weight_decay clip", 0, 10**9),
     ("tolerance validation_share validation_remask refit", 0.0, 1.0),
     ("warmup", 0.0, 0.99),
 )

@@ -19,7 +19,7 @@ from vsae.baselines.vae import VAE
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.encoding import Encoding
-from vsae.fitting import fit, fit_baseline
+from vsae.fitting import fit, fit_apart, fit_baseline
 from vsae.latent_model import Noise
 from vsae.model import VSAE
 from vsae.nets import NetShape
@@ -159,7 +159,7 @@ def test_cvae_reacts_to_the_mask_and_vae_does_not():
     for kind, differs in ((CVAE, True), (VAE, False)):  # all zeros, so that holes look like what is there
         model = kind(Schema([real("a"), real("b")]), SMALL.replace(holes="zero"))
         masks = torch.tensor([[[True, True], [True, False]]])
-        loc = model.encode(Batch({"gaussian": torch.zeros(1, 2, 2)}, masks)).loc[0]
+        loc = model.infer(Batch({"gaussian": torch.zeros(1, 2, 2)}, masks)).loc[0]
         assert torch.equal(loc[0], loc[1]) is not differs
 
 
@@ -202,7 +202,7 @@ def test_the_importance_weighted_bound_rises_to_the_likelihood_and_beats_the_elb
     assert bounds[1] > bounds[0] + 0.1
     assert bounds[-1] == pytest.approx(toy.exact(), abs=0.1)
     with torch.no_grad():
-        q = toy.model.encode(toy.batch)
+        q = toy.model.infer(toy.batch)
         draws = [toy.model.log_likelihood(toy._decode(q.rsample(), None), toy.batch).sum(-1) for _ in range(2000)]
         elbo = float((torch.stack(draws).mean(0) - q.kl_to_prior()).mean())
     assert bounds[0] == pytest.approx(elbo, abs=0.3)  # K = 1 is the ELBO, but for the exact KL
@@ -310,3 +310,50 @@ def test_components_of_the_prior_part_two_clusters():
     filled = fitted.impute(columns, mask)
     hole = ~mask[:, 0] & mask[:, 1:].any(axis=1)
     assert np.corrcoef(filled["x0"][hole], columns["x0"][hole])[0, 1] > 0.9
+
+
+# --- repetitions trained together
+
+
+@pytest.mark.parametrize("kind", [VSAE, VAE])
+def test_members_trained_apart_are_what_each_would_be_alone(kind):
+    schema = Schema([real("a"), categorical("b", 3), real("c")])
+    tables = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        a = rng.normal(size=120)
+        columns = {"a": a, "b": (np.abs(a) + rng.random(120)).astype(int) % 3, "c": a + rng.normal(size=120)}
+        tables.append((columns, rng.random((120, 3)) < 0.7))
+    fitted = fit_apart(kind, schema, tables, SMALL.replace(epochs=4, e_step_samples=2, e_step_warmup=2, holes="zero"))
+    for one, (columns, mask) in zip(fitted, tables, strict=True):
+        assert one.model.config.members == 1
+        assert np.isfinite(one.impute(columns, mask)["a"]).all()
+    # a member never sees another's rows: other values there leave it as it is
+    changed = [tables[0], tables[1], ({n: x[::-1].copy() for n, x in tables[2][0].items()}, tables[2][1])]
+    again = fit_apart(kind, schema, changed, SMALL.replace(epochs=4, e_step_samples=2, e_step_warmup=2, holes="zero"))
+    for e, same in ((0, True), (1, True), (2, False)):
+        weights = zip(fitted[e].model.parameters(), again[e].model.parameters(), strict=True)
+        assert all(torch.equal(x, y) for x, y in weights) is same
+
+
+def test_members_trained_apart_stop_by_their_own_patience():
+    schema = Schema([real("a"), real("b")])
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=200)
+    easy = ({"a": a, "b": a}, np.ones((200, 2), dtype=bool))
+    noise = ({"a": rng.normal(size=200), "b": rng.normal(size=200)}, np.ones((200, 2), dtype=bool))
+    config = SMALL.replace(**MIWAE.settings, epochs=60, patience=4, learning_rate=5e-3)
+    fitted = fit_apart(VAE, schema, [easy, noise], config)
+    best, records = fitted[0].history.best_step, fitted[0].history.records
+    per_epoch = records[0]["step"]
+    scores = np.array([record["score"] for record in records])
+    for e in range(2):
+        waited, lowest, at = 0, np.inf, 0
+        for i, score in enumerate(scores[:, e]):
+            if waited < 4:
+                better = score <= lowest
+                waited, at = (0, (i + 1) * per_epoch) if better else (waited + 1, at)
+            lowest = min(lowest, score)
+        assert best[e] == at
+    with pytest.raises(ValueError, match="mix the tables"):
+        fit_apart(VSAE, schema, [easy, noise], VSAEConfig())

@@ -13,7 +13,7 @@ the model takes `(E, B, …)`, rows for each of E ensemble members, or `(1, B, �
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -54,6 +54,13 @@ class Batch:
     def for_members(self) -> Batch:
         """A data set (n, …) as one batch (1, n, …) that all members share."""
         return self._each(lambda x: x[None])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Batch]) -> Batch:
+        """One after the other along the first dimension: data sets (n, …), or batches (E, B, …) of other members."""
+        values = {name: torch.cat([part.values[name] for part in parts]) for name in parts[0].values}
+        withheld = [part.withheld for part in parts if part.withheld is not None]
+        return cls(values, torch.cat([part.mask for part in parts]), torch.cat(withheld) if withheld else None)
 
     def repeated(self, times: int) -> Batch:
         """The rows of a batch (E, B, …) over and over, (E, times·B, …)."""

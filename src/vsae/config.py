@@ -131,6 +131,7 @@ class VSAEConfig:
             "kl_visible": 1.0,
             "kl_hidden": 1.0,
             "remask": (0.0, 0.0),
+            "hiding": "alike",
             "mask_weight": 1.0,
             "match": 0.0,
             "e_step_samples": 100,

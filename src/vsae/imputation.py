@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vsae.batch import Batch
 from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
-from vsae.latent_model import Draws, LatentModel, Noise
+from vsae.latent_model import Draws, ModelT, Noise
 from vsae.likelihoods import Gaussian, Vector
 from vsae.randomness import generator, private_rng
 from vsae.schema import DISCRETE, Block, Family, Schema
@@ -26,8 +26,6 @@ from vsae.training import History
 from vsae.trust import Trust
 
 CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
-
-ModelT = TypeVar("ModelT", bound=LatentModel)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,10 @@ from torch import Tensor, nn
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.generative import DataDistribution
+from vsae.proposals import DiagonalNormal
 from vsae.schema import Schema
+
+ModelT = TypeVar("ModelT", bound="LatentModel")
 
 
 class Noise(NamedTuple):
@@ -43,6 +46,7 @@ class LatentModel(nn.Module, ABC):
     """p(x | z) with a way to infer z from a batch whose `mask` says what may be read; E members at once."""
 
     owner: Tensor
+    shared_parts: tuple[str, ...] = ("features.",)  # what of the state all members have in common
     importance_samples = 0  # weighted draws that a point imputation is averaged from; 0: plain draws do
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
@@ -51,6 +55,13 @@ class LatentModel(nn.Module, ABC):
         owner = torch.tensor([i for block in schema.blocks for i in block.attributes])
         self.register_buffer("owner", owner, persistent=False)  # attribute of each variable, block by block
         self.in_order = owner.tolist() == list(range(len(schema)))
+
+    def take_members(self: ModelT, index: Sequence[int]) -> ModelT:
+        """A model of some of the members, with copies of their weights."""
+        model = type(self)(self.schema, self.config.replace(members=len(index))).to(self.owner.device)
+        state = {n: x if n.startswith(self.shared_parts) else x[list(index)] for n, x in self.state_dict().items()}
+        model.load_state_dict(state)
+        return model.train(self.training)
 
     def by_attribute(self, blocks: Sequence[Tensor]) -> Tensor:
         """Numbers per variable, block by block, (…, variables) each → sums per attribute, (…, M)."""
@@ -70,6 +81,10 @@ class LatentModel(nn.Module, ABC):
     @abstractmethod
     def numbers_per_row(self) -> int:
         """About how many floats a decoded row keeps alive, per member and draw."""
+
+    @abstractmethod
+    def infer(self, batch: Batch) -> DiagonalNormal:
+        """q(z | what the batch shows), (E, B, …)."""
 
     @abstractmethod
     def reconstruct(self, batch: Batch) -> DataDistribution:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -58,6 +57,7 @@ class VSAE(LatentModel):
 
     is_number: Tensor
     hiding: Tensor
+    shared_parts = ("features.", "guess.", "hiding")
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
@@ -78,15 +78,6 @@ class VSAE(LatentModel):
         self.data_network = DataNetwork(schema, members, self.aggregate.width, config.data_net, config.variance)
         self.prior = LatentPrior(members, len(schema), latent)
         self.register_buffer("hiding", torch.ones(len(schema)))  # how much of each attribute re-masking hides
-
-    def take_members(self, index: Sequence[int]) -> VSAE:
-        """A model of some of the members, with copies of their weights."""
-        model = VSAE(self.schema, self.config.replace(members=len(index))).to(self.owner.device)
-        shared = {f"{part}.{name}" for part in ("features", "guess") for name in getattr(self, part).state_dict()}
-        shared.add("hiding")
-        state = {name: x if name in shared else x[list(index)] for name, x in self.state_dict().items()}
-        model.load_state_dict(state)
-        return model.train(self.training)
 
     def look_at(self, data: Batch) -> None:
         """What is taken from a data set (n, …) once, before training: features, the guess, what to hide how often."""
@@ -146,6 +137,9 @@ class VSAE(LatentModel):
     def imputing_mask(self, mask: Tensor) -> Tensor | None:
         """m for `decode` when imputing: the given mask, or None for the reconstructed one."""
         return None if self.config.mask_modelling and self.config.imputation_mask == "reconstructed" else mask
+
+    def infer(self, batch: Batch) -> DiagonalNormal:
+        return self.propose(batch).selective
 
     def reconstruct(self, batch: Batch) -> DataDistribution:
         return self.decode(self.propose(batch).selective.loc, self.imputing_mask(batch.mask)).data

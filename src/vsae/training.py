@@ -76,6 +76,7 @@ def train(
     held_out: HeldOut | None = None,
     *,
     learn: Learn = learn_by_em,
+    apart: bool = False,
     seed: int = 0,
     config: VSAEConfig | None = None,
     callback: Callback | None = None,
@@ -83,12 +84,14 @@ def train(
 ) -> History:
     """Fit `model` to `data` (n, …) in place; it ends with its best weights, in eval mode.
 
-    `learn` says what a batch teaches. `config` holds the settings of this training, where they are not the model's own.
+    `learn` says what a batch teaches. Members of an ensemble share the rows; `apart`, the rows are E equal parts, one a
+    member, and each member stops by its own patience: E trainings as one. `config` holds the settings of this training,
+    where they are not the model's own.
 
     With `checkpoint_path`, the state is written there at every evaluation; where it exists already, training goes on
     from it, bit-identically on the CPU.
     """
-    run = _Run(model, data, held_out, learn, config or model.config, seed, callback)
+    run = _Run(model, data, held_out, learn, apart, config or model.config, seed, callback)
     with private_rng(seed, run.device):
         if checkpoint_path is not None and Path(checkpoint_path).exists():
             run.restore(checkpoint_path)
@@ -110,16 +113,18 @@ class _Run:
         data: Batch,
         held_out: HeldOut | None,
         learn: Learn,
+        apart: bool,
         config: VSAEConfig,
         seed: int,
         callback: Callback | None,
     ) -> None:
         self.model, self.data, self.held_out, self.learn = model, data, held_out, learn
-        self.config, self.callback = config, callback
+        self.apart, self.config, self.callback = apart, config, callback
         self.seed, self.start = seed, {name: value.detach().clone() for name, value in model.named_parameters()}
         self.device = data.mask.device
         self.members = self.config.members
-        self.per_epoch = math.ceil(data.rows / self.config.batch_size)
+        self.rows = data.rows // self.members if apart else data.rows  # of a member
+        self.per_epoch = math.ceil(self.rows / self.config.batch_size)
         self.steps = _total_steps(self.config, self.per_epoch)
         self.evaluate_every = self.config.evaluate_every or self.per_epoch
         self.optimiser = AdamW(model.parameters(), self.config.weight_decay)
@@ -127,7 +132,7 @@ class _Run:
         self.order = torch.empty(0, dtype=torch.long, device=self.device)  # (E, n), this epoch's rows
         self.best = dict(self.start)
         self.best_score = torch.full((self.members,), torch.inf, dtype=torch.float64)
-        self.since_best = 0
+        self.since_best = torch.zeros(self.members, dtype=torch.long)
         self.history = History(best_step=[0] * self.members)
 
     def loop(self, checkpoint_path: str | os.PathLike[str] | None) -> None:
@@ -135,7 +140,7 @@ class _Run:
         sums: Elbo | None = None
         self.history.stopped = "all steps done"
         for step, batch in self.batches():
-            if self.since_best >= self.config.patience:
+            if bool((self.since_best >= self.config.patience).all()):
                 self.history.stopped = f"no better score in {self.config.patience} evaluations"
                 return
             terms = self.train_on(batch)
@@ -158,7 +163,9 @@ class _Run:
         for step in range(self.step, self.steps):
             part = step % self.per_epoch
             if part == 0:
-                self.order = torch.rand(self.members, self.data.rows, device=self.device).argsort(dim=1)
+                self.order = torch.rand(self.members, self.rows, device=self.device).argsort(dim=1)
+                if self.apart:
+                    self.order += self.rows * torch.arange(self.members, device=self.device)[:, None]
             yield step, self.data.take(self.order.tensor_split(self.per_epoch, dim=1)[part])
 
     def train_on(self, batch: Batch) -> Elbo:
@@ -203,7 +210,9 @@ class _Run:
         # lead is luck more often than not: later weights, trained at a lower rate, are taken if they come close
         close = score <= self.best_score * (1 + self.config.tolerance)
         better = close if self.held_out is not None else torch.ones_like(score, dtype=torch.bool)
-        self.since_best = 0 if bool(better.any()) else self.since_best + 1
+        if self.apart:
+            better &= self.since_best < self.config.patience
+        self.since_best = torch.where(better if self.apart else better.any(), 0, self.since_best + 1)
         self.best_score = torch.where(score < self.best_score, score, self.best_score)
         _update_members(self.best, self.model, better.to(self.device))
         for member in better.nonzero().flatten().tolist():
@@ -241,7 +250,7 @@ class _Run:
         content = {
             "identity": self.identity,
             "step": self.step,
-            "since_best": self.since_best,
+            "since_best": self.since_best.tolist(),
             "history": self.history.__dict__,
         }
         checkpoint.write(path, "training state", tensors, content)
@@ -256,7 +265,7 @@ class _Run:
         self.best = {name: value.to(self.device) for name, value in _with_prefix(tensors, "best.").items()}
         self.optimiser.load(_with_prefix(tensors, "optimiser."))
         self.order, self.best_score = tensors["order"].to(self.device), tensors["best_score"]
-        self.step, self.since_best = content["step"], content["since_best"]
+        self.step, self.since_best = content["step"], torch.tensor(content["since_best"])
         self.history = History(**content["history"])
         set_rng_state(tensors["rng"], self.device)
 

@@ -6,7 +6,7 @@ means "no better than trivial" for every kind, and variables can be averaged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,17 +22,17 @@ from vsae.schema import DISCRETE, Block, Family, Schema
 class HeldOut:
     """Rows with withheld cells, and the trivial predictor's error on these, per variable."""
 
-    batch: Batch  # (1, B, …); its withheld cells are scored
-    trivial: dict[str, Tensor]  # block → (variables,), mean squared error or Brier score; 0 where it can't be scored
+    batch: Batch  # (1, B, …), or (E, B, …): each member has rows of its own; its withheld cells are scored
+    trivial: dict[str, Tensor]  # block → (1 or E, variables), squared error or Brier score; 0 where it can't be scored
     attributes: dict[str, list[int]]  # block → attribute of each variable
-    ranges: dict[str, tuple[Tensor, Tensor]]  # block of numbers → least and greatest value of each variable
+    ranges: dict[str, tuple[Tensor, Tensor]]  # block of numbers → least and greatest of each, (1 or E, 1, variables)
 
     @classmethod
     def of(cls, schema: Schema, rows: Batch) -> HeldOut | None:
         """To score the withheld cells of some rows (n, …); None if there is nothing to score."""
         assert rows.withheld is not None
         trivial = {
-            block.name: _trivial_error(block, rows.values[block.name], rows.withheld[:, list(block.attributes)])
+            block.name: _trivial_error(block, rows.values[block.name], rows.withheld[:, list(block.attributes)])[None]
             for block in schema.blocks
         }
         if not any(bool((error > 0).any()) for error in trivial.values()):
@@ -43,6 +43,20 @@ class HeldOut:
             for block in number_blocks(schema)
         }
         return cls(rows.for_members(), trivial, attributes, ranges)
+
+    @classmethod
+    def apart(cls, parts: Sequence[HeldOut]) -> HeldOut:
+        """Each member scored on rows of its own."""
+        first = parts[0]
+        return cls(
+            Batch.joined([part.batch for part in parts]),
+            {name: torch.cat([part.trivial[name] for part in parts]) for name in first.trivial},
+            first.attributes,
+            {
+                name: (torch.cat([p.ranges[name][0] for p in parts]), torch.cat([p.ranges[name][1] for p in parts]))
+                for name in first.ranges
+            },
+        )
 
     @torch.no_grad()
     def score(self, model: LatentModel) -> Tensor:
@@ -64,16 +78,16 @@ class HeldOut:
         for name, trivial in self.trivial.items():
             cells = self.batch.withheld[..., self.attributes[name]].double()  # (1, B, variables)
             mean = (errors[name].double() * cells).sum(1) / cells.sum(1).clamp_min(1)  # (E, variables)
-            ratios.append((mean / trivial).sqrt()[:, trivial > 0])
-        return torch.cat(ratios, dim=1).mean(1).cpu()
+            ratios.append(torch.where(trivial > 0, (mean / trivial).sqrt(), torch.nan))
+        return torch.cat(ratios, dim=1).nanmean(1).cpu()
 
 
 def _range(values: Tensor, observed: Tensor) -> tuple[Tensor, Tensor]:
-    """(variables,) each; 0 where nothing was observed."""
+    """(1, 1, variables) each; 0 where nothing was observed."""
     low = torch.where(observed, values, torch.inf).amin(0)
     high = torch.where(observed, values, -torch.inf).amax(0)
     seen = observed.any(0)
-    return torch.where(seen, low, 0.0), torch.where(seen, high, 0.0)
+    return torch.where(seen, low, 0.0)[None, None], torch.where(seen, high, 0.0)[None, None]
 
 
 def _trivial_error(block: Block, values: Tensor, hidden: Tensor) -> Tensor:

@@ -21,6 +21,6 @@ class Autoencoder(RowAutoencoder):
         return terms, loss_of(terms)
 
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
-        q = self.encode(batch)
+        q = self.infer(batch)
         z = q.loc[:, None].expand(-1, noise.samples, -1, -1)
         return self.decode_draws(batch, q, z, weighted=False)

@@ -89,7 +89,7 @@ class RowAutoencoder(RowEncoder):
         self.last = GroupedLinear((members,), config.collective.width, 2 * latent)
         self.data_network = DataNetwork(schema, members, latent, config.data_net, config.variance, self.reads_mask)
 
-    def encode(self, batch: Batch) -> DiagonalNormal:
+    def infer(self, batch: Batch) -> DiagonalNormal:
         """q(z | what the batch shows), (E, B, K)."""
         parameters: Tensor = self.last(self.read(batch))
         return self.as_proposal.as_normal(*parameters.chunk(2, dim=-1))
@@ -100,7 +100,7 @@ class RowAutoencoder(RowEncoder):
     def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
         """The evidence lower bound of what is observed."""
         visible = batch.with_mask(batch.usable)
-        q = self.encode(visible)
+        q = self.infer(visible)
         data = self.decode(q.rsample(), visible.mask)
         terms = self.terms(self.log_likelihood(data, batch) * visible.mask, q.kl_to_prior())
         return terms, loss_of(terms)
@@ -110,10 +110,10 @@ class RowAutoencoder(RowEncoder):
         return 4 * self.config.latent_dim + 2 * sum(self.data_network.splits) + 4 * self.config.data_net.width
 
     def reconstruct(self, batch: Batch) -> DataDistribution:
-        return self.decode(self.encode(batch).loc, batch.mask)
+        return self.decode(self.infer(batch).loc, batch.mask)
 
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
-        q = self.encode(batch)
+        q = self.infer(batch)
         z = q.loc[:, None] + q.log_scale.exp()[:, None] * noise(q.loc.shape[2:], q.loc.device)
         return self.decode_draws(batch, q, z, bool(self.importance_samples) if weighted is None else weighted)
 

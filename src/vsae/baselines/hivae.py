@@ -86,10 +86,18 @@ class HIVAE(RowEncoder):
         heads = 2 * (len(self.slots) + len(self.schema) * (self.most + _NUMBERS_OF_AN_ATTRIBUTE + COMPONENTS))
         return 4 * self.config.latent_dim + heads + 4 * self.config.data_net.width
 
-    def reconstruct(self, batch: Batch) -> DataDistribution:
+    def _likeliest(self, batch: Batch) -> tuple[DiagonalNormal, Tensor]:
+        """q(z | x_o, s) of the likeliest s, and that s."""
         h = self.read(batch)
         s = F.one_hot(self.component(h).argmax(-1), COMPONENTS).to(h.dtype)
-        return self.decode_from(self._latent(h, s)[0].loc, s)
+        return self._latent(h, s)[0], s
+
+    def infer(self, batch: Batch) -> DiagonalNormal:
+        return self._likeliest(batch)[0]
+
+    def reconstruct(self, batch: Batch) -> DataDistribution:
+        q, s = self._likeliest(batch)
+        return self.decode_from(q.loc, s)
 
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
         h = self.read(batch)

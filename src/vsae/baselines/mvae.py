@@ -70,11 +70,14 @@ class MVAE(Baseline):
     def numbers_per_row(self) -> int:
         return 4 * self.config.latent_dim + 2 * sum(self.data_network.splits) + 4 * self.config.data_net.width
 
+    def infer(self, batch: Batch) -> DiagonalNormal:
+        return product_of_experts(self.ask_experts(batch), batch.mask)
+
     def reconstruct(self, batch: Batch) -> DataDistribution:
-        return self.data_network(product_of_experts(self.ask_experts(batch), batch.mask).loc, None)
+        return self.data_network(self.infer(batch).loc, None)
 
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
-        q = product_of_experts(self.ask_experts(batch), batch.mask)
+        q = self.infer(batch)
         z = q.loc[:, None] + q.log_scale.exp()[:, None] * noise(q.loc.shape[2:], q.loc.device)
         return Draws(self.data_network(z.flatten(1, 2), None))
 

@@ -20,12 +20,13 @@ class _Size:
     width: int
     steps: float  # per square root of the rows: a table twice as long wants to be read longer, but not twice as long
     most_steps: int
+    batch_size: int = 128
 
 
 _SIZES = {
     "fast": _Size(members=2, width=96, steps=6.0, most_steps=350),
     "default": _Size(members=4, width=96, steps=11.0, most_steps=1000),
-    "best": _Size(members=12, width=96, steps=13.0, most_steps=2000),
+    "best": _Size(members=12, width=96, steps=16.0, most_steps=2000, batch_size=256),
 }
 _FEWEST_STEPS = 150
 
@@ -45,6 +46,7 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
     settings: dict[str, Any] = {
         "members": size.members,
         "steps": steps,
+        "batch_size": size.batch_size,
         "evaluate_every": max(10, steps // 16),
         "collective": NetShape(size.width, 1, residual=True, dropout=0.1),
         "data_net": NetShape(size.width, 1, residual=True),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from vsae.benchmark import ablation, paper, scaling
-from vsae.benchmark.peers import runner
+from vsae.benchmark import ablation, scaling
+from vsae.benchmark.paper import runner as paper
+from vsae.benchmark.peers import runner as peers
 
-BENCHMARKS = {"ablation": ablation.main, "paper": paper.main, "peers": runner.main, "scaling": scaling.main}
+BENCHMARKS = {"ablation": ablation.main, "paper": paper.main, "peers": peers.main, "scaling": scaling.main}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in BENCHMARKS:

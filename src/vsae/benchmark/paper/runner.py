@@ -1,0 +1,193 @@
+"""`vsae bench paper`: the paper's tables and figures, run by run; one JSON row each, under results/paper.
+
+A run is one table, one mechanism, one method, one seed: rows split 4 : 1, fitted on the first part, scored on the
+hidden cells of the other (and in sample). Splits and masks vary with the seed. A row that is there is not computed
+again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from vsae import __version__
+from vsae.atomic import write_text
+from vsae.benchmark import data
+from vsae.benchmark.paper.methods import ABLATIONS, DEFAULT, METHODS, PAPER, run_method
+from vsae.benchmark.peers.grid import NEW_SHARE, TaskData, mechanism_of
+
+UNIQUE = "phishing_unique"  # 47 % of the rows of phishing are copies of others: here, each stands once
+TABLES = ("phishing", "mushroom", "yeast", "whitewine", "heart")
+NUMERIC = ("yeast", "whitewine")
+SEEDS = (0, 1, 2)
+RATES = (0.3, 0.5, 0.7)
+MECHANISMS = (("paper-mar", 0.0), ("paper-nmar", 0.0), ("mar", 0.5), ("nmar", 0.5))  # the paper's, and strong ones
+
+
+@dataclass(frozen=True)
+class Experiment:
+    table: str
+    mechanism: str
+    rate: float  # 0 for the paper's mechanisms, whose rate follows from the data
+
+    @property
+    def name(self) -> str:
+        """
+        >>> Experiment("yeast", "paper-mar", 0.0).name, Experiment("yeast", "mcar", 0.5).name
+        ('yeast-paper-mar', 'yeast-mcar0.5')
+        """
+        return f"{self.table}-{self.mechanism}{self.rate or ''}"
+
+    def task(self, seed: int) -> TaskData:
+        rows = load(self.table)
+        rng = np.random.default_rng([seed, zlib.crc32(self.table.encode())])
+        order = rng.permutation(len(rows))
+        mask = rows.hide(mechanism_of(self.mechanism, self.rate, rows.schema), rng)
+        train, new = np.split(order, [len(rows) - round(NEW_SHARE * len(rows))])
+        return TaskData(seed, rows.take(train), mask[train], rows.take(new), mask[new])
+
+
+def load(table: str) -> data.Rows:
+    """A whole table."""
+    if table != UNIQUE:
+        return data.load(table, None)
+    rows = data.load("phishing", None)
+    _, first = np.unique(rows.matrix(), axis=0, return_index=True)
+    rows = rows.take(np.sort(first))
+    return data.Rows(UNIQUE, rows.schema, rows.columns, rows.known)
+
+
+Plan = list[tuple[Experiment, str]]
+_MCAR = [Experiment(table, "mcar", 0.5) for table in (*TABLES, UNIQUE)]
+_OTHERS = [Experiment(table, *how) for table in NUMERIC for how in MECHANISMS]
+PLANS: dict[str, Plan] = {
+    "mcar": [(e, method) for e in _MCAR for method in METHODS],
+    "nonmcar": [(e, method) for e in _OTHERS for method in METHODS],
+    "ratios": [(Experiment(t, "mcar", rate), method) for t in TABLES for rate in RATES for method in METHODS],
+    "masks": [(e, PAPER) for e in [Experiment(t, "mcar", r) for t in TABLES for r in RATES] + _OTHERS]
+    + [(e, DEFAULT) for e in [Experiment(t, "mcar", r) for t in TABLES for r in RATES] + _OTHERS],
+    "ablation": [
+        (Experiment(t, *how), method)
+        for t in NUMERIC
+        for how in (("mcar", 0.5), *MECHANISMS[:2])
+        for method in (PAPER, DEFAULT, *ABLATIONS)
+    ],
+}
+
+
+@dataclass(frozen=True)
+class Runner:
+    out: Path = Path("results/paper")
+    device: str | None = None
+    again: bool = False
+
+    def path(self, experiment: Experiment, method: str, seed: int) -> Path:
+        slug = re.sub(r"[^\w.-]+", "_", method.replace(": ", "--"))
+        return self.out / f"{experiment.name}-{slug}-seed{seed}.json"
+
+    def one(self, experiment: Experiment, method: str, seeds: Sequence[int]) -> Iterator[str]:
+        """The seeds that have no row yet, in a process of their own; a line about each."""
+        wanted = [s for s in seeds if self.again or not self.path(experiment, method, s).exists()]
+        if wanted:
+            job = json.dumps([asdict(experiment), method, wanted, self.device])
+            command = [sys.executable, "-m", "vsae.benchmark.paper.runner", job]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                complaint = (done.stderr.strip().splitlines() or ["?"])[-1]
+                yield f"{experiment.name} {method}: FAILED: {complaint}"
+                return
+            for row in json.loads(done.stdout):
+                write_text(self.path(experiment, method, row["seed"]), json.dumps(row, indent=1) + "\n")
+        for seed in seeds:
+            row = json.loads(self.path(experiment, method, seed).read_text())
+            yield line(row) + ("" if seed in wanted else " (there)")
+
+
+def rows_of(experiment: Experiment, method: str, seeds: Sequence[int], device: str | None, **changes: Any) -> list[Any]:
+    """The JSON rows of one method on the seeds of one experiment."""
+    tasks = [experiment.task(seed) for seed in seeds]
+    outcomes = run_method(method, tasks, device, changes)
+    used = "cuda" if device == "cuda" or (device is None and torch.cuda.is_available()) else "cpu"
+    machine = f"torch {torch.__version__}, {used}, python {platform.python_version()}, {os.cpu_count()} cores"
+    return [
+        {
+            **asdict(experiment), "method": method, "seed": seed, "rows": len(task.train) + len(task.new),
+            "in_sample": outcome.in_sample, "new_rows": outcome.new_rows, "seconds": outcome.seconds,
+            "machine": machine, "version": __version__, **outcome.more,
+        }
+        for seed, task, outcome in zip(seeds, tasks, outcomes, strict=True)
+    ]  # fmt: skip
+
+
+def line(row: dict[str, Any]) -> str:
+    errors = ", ".join(
+        f"{name.upper()} {row['new_rows'][name]:.4f} (trivial {row['new_rows'][name + '_trivial']:.4f})"
+        for name in ("nrmse", "pfc")
+        if name in row["new_rows"]
+    )
+    how = f"{row['mechanism']}{row['rate'] or ''}"
+    return f"{row['table']:<15} {how:<10} seed {row['seed']} {row['method']:<16} {errors}; {row['seconds']:.0f} s"
+
+
+def run(
+    runner: Runner, plan: Iterable[tuple[Experiment, str]], seeds: Sequence[int], jobs: int = 1,
+    report: Callable[[str], None] = print,
+) -> None:  # fmt: skip
+    runner.out.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(jobs) as pool:
+        for lines in pool.map(lambda job: list(runner.one(job[0], job[1], seeds)), plan):
+            for text in lines:
+                report(text)
+
+
+def plan_of(wanted: Sequence[str], methods: Sequence[str] | None = None, tables: Sequence[str] | None = None) -> Plan:
+    """What some tables of the paper take, narrowed to some methods and data sets; nothing twice."""
+    known = (*METHODS, *ABLATIONS)
+    for what, names, there in (
+        ("table of the paper", wanted, tuple(PLANS)),
+        ("method", methods or (), known),
+        ("data set", tables or (), (*TABLES, UNIQUE)),
+    ):
+        if unknown := [name for name in names if name not in there]:
+            raise ValueError(f"there is no {what} {', '.join(unknown)}; there are {', '.join(there)}")
+    plan = dict.fromkeys(job for table in wanted for job in PLANS[table])
+    return [
+        (experiment, method)
+        for experiment, method in plan
+        if (not methods or method in methods) and (not tables or experiment.table in tables)
+    ]
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m vsae.benchmark paper", description=__doc__)
+    parser.add_argument("--table", nargs="+", default=["mcar"], choices=list(PLANS), help="of the paper")
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help=f"of {', '.join((*METHODS, *ABLATIONS))}")
+    parser.add_argument("--data", nargs="+", choices=(*TABLES, UNIQUE), help="data sets")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--out", type=Path, default=Runner.out)
+    parser.add_argument("--device")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--force", action="store_true", help="run again what is there")
+    o = parser.parse_args(arguments)
+    plan = plan_of(o.table, o.methods, o.data)
+    run(Runner(o.out, o.device, o.force), plan, o.seeds, o.jobs, lambda text: print(text, flush=True))
+
+
+if __name__ == "__main__":  # one job, in a process of its own
+    torch.set_num_threads(1)
+    where, name, some_seeds, where_to_run = json.loads(sys.argv[1])
+    print(json.dumps(rows_of(Experiment(**where), name, some_seeds, where_to_run)))

@@ -13,6 +13,7 @@ import numpy as np
 from vsae.atomic import write_text
 from vsae.benchmark import ablation, scaling
 from vsae.benchmark.markup import MADE, markdown
+from vsae.benchmark.paper import pages as paper
 from vsae.benchmark.peers import pages as peers
 from vsae.metrics import NRMSE_DEFINITIONS
 
@@ -41,39 +42,6 @@ Run `vsae bench scaling --out results/scaling/cpu.json` to repeat it. {saved.get
 Slopes are those of log time and log memory against log attributes from 100 to 3,000; 1 is linear.
 
 {summary}
-"""
-
-
-def paper_preset_page(results: Path) -> str:
-    rows = [json.loads(path.read_text()) for path in sorted((results / "paper-preset").glob("*.json"))]
-    rows.sort(key=lambda row: (row["table"], row["rate"]))
-
-    def error(row: dict[str, Any], name: str) -> str:
-        return f"{row[name]:.3f} / {row[name + '_trivial']:.3f}" if name in row else "–"
-
-    table = markdown(
-        ["table", "missing", "in sampled masks", "epochs", "seconds", "NRMSE / mean", "PFC / mode", "ended by"],
-        [
-            [r["table"], f"{r['missing']:.3f}", f"{r['missing_sampled']:.3f}", f"{r['epochs']:.0f}",
-             f"{r['seconds']:.0f}", error(r, "nrmse"), error(r, "pfc"), r["stopped"]]
-            for r in rows
-        ],
-    )  # fmt: skip
-    machines = ", ".join(sorted({row["machine"] for row in rows}))
-    finite = sum(row["finite"] for row in rows)
-    return f"""{MADE.format(source="results/paper-preset")}
-# The paper's recipe on the paper's tables
-
-`VSAEConfig.paper()`, MCAR, one seed, fitted on four fifths of the rows and scored on the hidden cells of the others;
-beside each error, that of the mean or the mode. All four terms stayed finite in {finite} of {len(rows)} runs.
-"in sampled masks" is the proportion missing of 10,000 masks sampled from the prior. Machine: {machines}.
-
-NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
-
-{table}
-
-The literal recipe generates masks at the right rate, and imputes hardly better than the mean or the mode: with a fixed
-variance on min-max scaled data and KL weight 1, the latents carry almost nothing. `vsae bench paper` repeats it.
 """
 
 
@@ -153,7 +121,7 @@ The default on tables that are not cut to 3,000 rows; MCAR {rows[0]["rate"]}, in
 
 PAGES: dict[str, Callable[[Path], str | None]] = {
     "scaling.md": scaling_page,
-    "paper-preset.md": paper_preset_page,
+    "paper.md": paper.page,
     "ablation.md": ablation_page,
     "benchmark.md": peers.page,
 }
@@ -162,7 +130,8 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
 def write_pages(results: Path, docs: Path) -> list[Path]:
     texts = {docs / name: page(results) for name, page in PAGES.items()}
     try:
-        texts |= {docs / "figures" / name: svg for name, svg in peers.figures(results).items()}
+        drawn = {**peers.figures(results), **paper.figures(results)}
+        texts |= {docs / "figures" / name: svg for name, svg in drawn.items()}
     except ImportError as error:
         print(f"vsae: {error}; figures are left as they are: pip install 'vsae[plots]'", file=sys.stderr)
     written = []

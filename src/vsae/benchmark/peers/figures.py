@@ -75,7 +75,7 @@ def critical_difference_svg(ranks: Mapping[str, float], difference: float) -> st
             label = f"{name}  {value:.1f}" if at_left else f"{value:.1f}  {name}"
             side = "right" if at_left else "left"
             axes.text(end + towards * 0.04 * margin, y, label, ha=side, va="center", color=colour, weight=weight)
-        return _svg(figure)
+        return svg_of(figure)
 
 
 def _difference_bar(axes: Axes, start: float, difference: float) -> None:
@@ -111,7 +111,7 @@ def error_seconds_svg(points: Sequence[Point]) -> str:
         axes.grid(color=LIGHT, lw=0.4)
         axes.spines[["top", "right"]].set_visible(False)
         _name_points(figure, axes, points)
-        return _svg(figure)
+        return svg_of(figure)
 
 
 def _name_points(figure: Figure, axes: Axes, points: Sequence[Point]) -> None:
@@ -170,7 +170,7 @@ def _overlap(a: Bbox, b: Bbox) -> float:
     return float(width * height) if width > 0 and height > 0 else 0.0
 
 
-def _svg(figure: Figure) -> str:
+def svg_of(figure: Figure) -> str:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

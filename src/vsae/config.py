@@ -43,7 +43,7 @@ class VSAEConfig:
     # --- the model
     latent_dim: int = 4  # L, per attribute
     attributive: NetShape = NetShape(width=0, depth=0)  # rich features make a linear map bend
-    collective: NetShape = NetShape(width=96, depth=1, residual=True, dropout=0.1)
+    collective: NetShape = NetShape(width=96, depth=1, residual=True)
     mask_net: NetShape = NetShape(width=48, depth=1)
     data_net: NetShape = NetShape(width=96, depth=1, residual=True)
     members: int = 4  # E: an ensemble trains as one batched computation

@@ -48,7 +48,7 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
         "steps": steps,
         "batch_size": size.batch_size,
         "evaluate_every": max(10, steps // 16),
-        "collective": NetShape(size.width, 1, residual=True, dropout=0.1),
+        "collective": NetShape(size.width, 1, residual=True),
         "data_net": NetShape(size.width, 1, residual=True),
         "mask_net": NetShape(size.width // 2, 1),
     }

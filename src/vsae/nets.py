@@ -25,7 +25,6 @@ class NetShape:
     width: int
     depth: int
     residual: bool = False
-    dropout: float = 0.0
 
 
 class GroupedLinear(nn.Module):
@@ -60,37 +59,18 @@ class GroupedLayerNorm(nn.Module):
         return F.layer_norm(x, x.shape[-1:]) * self.gain + self.shift
 
 
-class Dropout(nn.Module):
-    """Sets each number to 0 with probability `p`, to 1/256, and scales the others up.
-
-    On a CPU, torch draws a number for each entry, which costs more than the matrix product before it; here eight
-    entries share the bytes of one draw.
-    """
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.below = round(256 * p)
-
-    def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.below == 0:
-            return x
-        draws = torch.empty(-(-x.numel() // 8), dtype=torch.int64, device=x.device).random_(-(2**63), None)
-        keep = draws.view(torch.uint8)[: x.numel()].view(x.shape) >= self.below
-        return x * keep * (256 / (256 - self.below))
-
-
 class ResidualBlock(nn.Module):
-    """h + dropout(W₂ relu(W₁ norm(h)))."""
+    """h + W₂ relu(W₁ norm(h))."""
 
-    def __init__(self, groups: Sequence[int], width: int, dropout: float) -> None:
+    def __init__(self, groups: Sequence[int], width: int) -> None:
         super().__init__()
         self.norm = GroupedLayerNorm(groups, width)
         self.inner = GroupedLinear(groups, width, width)
         self.outer = GroupedLinear(groups, width, width)
-        self.dropout = Dropout(dropout)
 
     def forward(self, h: Tensor) -> Tensor:
-        return h + self.dropout(self.outer(F.relu(self.inner(self.norm(h)))))
+        outer: Tensor = self.outer(F.relu(self.inner(self.norm(h))))
+        return h + outer
 
 
 class Hidden(nn.Module):
@@ -102,17 +82,13 @@ class Hidden(nn.Module):
     def __init__(self, groups: Sequence[int], shape: NetShape) -> None:
         super().__init__()
         if shape.residual:
-            blocks = (ResidualBlock(groups, shape.width, shape.dropout) for _ in range(shape.depth))
+            blocks = (ResidualBlock(groups, shape.width) for _ in range(shape.depth))
             self.layers = nn.Sequential(*blocks, GroupedLayerNorm(groups, shape.width), nn.ReLU())
         else:
-            layers: list[nn.Module] = [nn.ReLU(), Dropout(shape.dropout)]
+            layers: list[nn.Module] = [nn.ReLU()]
             for _ in range(shape.depth - 1):
-                layers += [
-                    GroupedLinear(groups, shape.width, shape.width),
-                    nn.ReLU(),
-                    Dropout(shape.dropout),
-                ]
-            self.layers = nn.Sequential(*(layer for layer in layers if getattr(layer, "below", 1) > 0))
+                layers += [GroupedLinear(groups, shape.width, shape.width), nn.ReLU()]
+            self.layers = nn.Sequential(*layers)
 
     def forward(self, h: Tensor) -> Tensor:
         features: Tensor = self.layers(h)

@@ -33,7 +33,7 @@ TABLES = ("breast_cancer", "concrete", "whitewine", "german_credit", "mushroom")
 SEEDS = (21, 22)  # of masks and of members: two masks, four members each
 WHOLE = "the default"
 
-_PLAIN = {"collective": NetShape(96, 2, dropout=0.1), "data_net": NetShape(96, 2)}
+_PLAIN = {"collective": NetShape(96, 2), "data_net": NetShape(96, 2)}
 VARIANTS: dict[str, dict[str, Any]] = {
     WHOLE: {},
     "no re-masking": {"remask": (0.0, 0.0)},
@@ -42,13 +42,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no linear guess": {"guess": False},
     "no matching of the proposals": {"match": 0.0},
     "no mask model": {"mask_modelling": False},
+    "the mask counts as the paper has it": {"mask_weight": 1.0},
     "collective proposal for every attribute": {"proposal": "collective"},
     "one σ a cell in all members": {"variance": "cell"},
     "one σ a column in all members": {"variance": "column"},
     "plain number features": {"features": "plain"},
     "plain networks": _PLAIN,
-    "two residual blocks": {"collective": NetShape(96, 2, residual=True, dropout=0.1)},
-    "no dropout": {"collective": NetShape(96, 1, residual=True)},
+    "two residual blocks": {"collective": NetShape(96, 2, residual=True)},
     "attributive networks with a hidden layer": {"attributive": NetShape(32, 1)},
     "proposals start at σ = 1": {"start_scale": 1.0},
     "every attribute hidden alike": {"hiding": "alike"},

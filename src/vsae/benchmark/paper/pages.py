@@ -21,7 +21,7 @@ from vsae.metrics import NRMSE_DEFINITIONS
 TRIVIAL, WEIGHTED = "mean/mode", f"{PAPER}, weighted"
 ORDER = (TRIVIAL, *BASELINES, *CHAINS, PAPER, WEIGHTED, DEFAULT)
 HOWS = {
-    "mcar": "MCAR", "paper-mar": "MAR of the paper", "paper-nmar": "NMAR of the paper",
+    "mcar0.3": "MCAR .3", "mcar0.5": "MCAR .5", "mcar0.7": "MCAR .7", "paper-mar": "MAR of the paper", "paper-nmar": "NMAR of the paper",
     "mar0.5": "MAR, strong", "nmar0.5": "NMAR, strong",
 }  # fmt: skip
 Column = tuple[str, str, str]  # data set, mechanism with rate, measure
@@ -103,6 +103,8 @@ def error_table(
     """Mean ± std over seeds, bold if within one std of the best; in brackets what the paper prints."""
     lines = []
     shown = [m for m in methods if any(board.errors(c, m, where) for c in columns)]
+    if not shown:
+        return "(not run yet)"
     for method in shown:
         cells = []
         for column in columns:
@@ -124,7 +126,7 @@ def _heading(column: Column, columns: Sequence[Column]) -> str:
     table, how, measure = column
     one_mechanism = len({c[1] for c in columns}) == 1
     one_measure = len({c[2] for c in columns}) == 1
-    parts = [NAMES[table], "" if one_mechanism else HOWS.get(how, HOWS.get(how.rstrip("0.57"), how))]
+    parts = [NAMES[table], "" if one_mechanism else HOWS[how]]
     parts.append("" if one_measure else measure.upper())
     return ", ".join(part for part in parts if part)
 
@@ -175,8 +177,7 @@ def masks_table(board: Board) -> str:
         if true is not None:
             said = printed.MASKS.get((table, how)) or (printed.MASKS.get(("", how)) if how.startswith("mcar") else None)
             paper = f"{said[0]:.3f} → {said[1]:.3f}" if said else "–"
-            label = HOWS.get(how, how.replace("mcar", "MCAR "))
-            lines.append([f"{NAMES[table]}, {label}", f"{true:.3f}", *cells, paper])
+            lines.append([f"{NAMES[table]}, {HOWS[how]}", f"{true:.3f}", *cells, paper])
     return markdown(["", "missing", PAPER, DEFAULT, "the paper: data → sampled"], lines)
 
 

@@ -20,6 +20,7 @@ from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.encoding import Encoding
 from vsae.fitting import fit, fit_apart, fit_baseline
+from vsae.imputation import FittedModel
 from vsae.latent_model import Noise
 from vsae.model import VSAE
 from vsae.nets import NetShape
@@ -64,22 +65,35 @@ def test_fits_imputes_and_draws_every_kind_and_leaves_observed_cells_alone(name)
 
 
 @every_baseline
-def test_what_is_hidden_is_never_read(name):
+def test_what_is_hidden_or_withheld_is_never_read(name):
+    """Other values in cells that are missing or held out: the same bound, the same latents, the same draws."""
     schema = every_kind()
-    columns, mask = rows_of(schema, 60)
-    kind, config = small(name, schema, holes="zero", epochs=2)
-    fitted = fit_baseline(kind, schema, columns, mask, config)
-    other, _ = rows_of(schema, 60, seed=9)
-    swapped = {
-        v.name: np.where(
-            mask[:, schema.attribute_of[v.name]][(...,) + (None,) * (columns[v.name].ndim - 1)],
-            columns[v.name],
-            other[v.name],
-        )
-        for v in schema.variables
-    }
-    once, again = fitted.impute(columns, mask, draws=4), fitted.impute(swapped, mask, draws=4)
-    assert all(np.array_equal(once[v.name], again[v.name]) for v in schema.variables)
+    kind, config = small(name, schema, holes="zero")
+    torch.manual_seed(0)
+    model = kind(schema, config)
+    (columns, mask), (other, _) = rows_of(schema, 30), rows_of(schema, 30, seed=9)
+    encoding = Encoding.fit(schema, columns, mask)
+    everything = np.ones_like(mask)
+    here, there = (encoding.encode(rows, everything).for_members().values for rows in (columns, other))
+    observed = torch.from_numpy(mask)[None]
+    withheld = observed & (torch.rand(observed.shape) < 0.3)
+    seen = observed & ~withheld
+
+    def mixed(block):
+        at = seen[..., list(block.attributes)]
+        at = at.view(*at.shape, *[1] * (here[block.name].dim() - 3))
+        return torch.where(at, here[block.name], there[block.name])
+
+    swapped = {block.name: mixed(block) for block in schema.blocks}
+    results = []
+    for values in (here, swapped):
+        torch.manual_seed(1)
+        _, loss = model.bound(Batch(values, observed, withheld), 0)
+        visible = Batch(values, seen)
+        draws = model.draws(visible, Noise(1, 2, 30))
+        results.append([loss, model.infer(visible).loc, *(x.mean for x in draws.data.values())])
+    for one, again in zip(*results, strict=True):
+        assert torch.equal(one, again)
 
 
 @every_baseline
@@ -136,12 +150,21 @@ def test_subsamples_are_one_and_some_of_what_is_observed():
     assert 0.3 < some.sum() / observed.sum() < 0.7
 
 
-def test_mvae_trains_the_single_experts():
-    schema = Schema([real("a"), real("b")])
+def test_mvae_sums_the_bounds_of_all_of_one_and_of_some(monkeypatch):
+    schema = Schema([real("a"), real("b"), real("c")])
     model = MVAE(schema, SMALL)
-    batch = Batch({"gaussian": torch.randn(1, 8, 2)}, torch.ones(1, 8, 2, dtype=torch.bool))
-    terms, loss = model.bound(batch, 0)
-    assert float(loss.detach()) > float(-terms.mean().total.sum().detach())  # three parts, not one
+    observed = torch.tensor([[[True, True, True], [True, True, False]]])
+    batch = Batch({"gaussian": torch.randn(1, 2, 3)}, observed)
+    one = torch.tensor([[[False, True, False], [True, False, False]]])
+    some = torch.tensor([[[True, False, True], [True, True, False]]])
+    monkeypatch.setattr("vsae.baselines.mvae.subsamples", lambda seen: (one, some))
+    torch.manual_seed(0)
+    _, loss = model.bound(batch, 0)
+    torch.manual_seed(0)
+    parts = [model.bound_of(model.ask(batch), batch, part).rows().total for part in (observed, one, some)]
+    expected = parts[0] + parts[1] * torch.tensor([[3, 2]]) + parts[2]  # one single term stands for all of the row
+    torch.testing.assert_close(loss, -expected.mean(-1).sum())
+    assert not torch.equal(parts[1], parts[2])
 
 
 # --- CVAE
@@ -220,8 +243,8 @@ def test_estimates_are_averages_under_normalised_weights():
     with torch.no_grad():
         torch.manual_seed(0)
         draws = fitted.model.draws(batch, Noise(1, 50, 1, mirrored=True))
-    weight = torch.softmax(draws.log_weight.double(), dim=1)
-    torch.testing.assert_close(weight.sum(1), torch.ones(1, 200, dtype=torch.float64))
+    raw = draws.log_weight.double().exp()
+    weight = raw / raw.sum(1, keepdim=True)
     assert weight.max() > 2 / 50  # they are not all alike
     mean = (weight[..., None] * draws.data["gaussian"].mean.unflatten(1, (50, -1)).double()).sum(1)[0].numpy()
     expected = mean * fitted.encoding.scale["gaussian"] + fitted.encoding.loc["gaussian"]
@@ -229,23 +252,45 @@ def test_estimates_are_averages_under_normalised_weights():
     np.testing.assert_allclose(np.stack([estimates["a"], estimates["b"]], axis=1), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_weighted_draws_follow_the_weights():
+def test_weighted_estimates_and_draws_have_the_exact_conditional_mean():
     """The proposal is untrained: only draws that explain what is seen may fill the hole."""
     toy = GaussianToy()
+    names = [f"x{i}" for i in range(4)]
+    columns = {name: toy.x[0, :, i].numpy() for i, name in enumerate(names)}
+    mask = np.ones((200, 4), dtype=bool)
+    mask[:, 3] = False
+    unit = {part: {"gaussian": np.full(4, value)} for part, value in
+            (("loc", 0.0), ("scale", 1.0), ("low", -np.inf), ("high", np.inf))}  # fmt: skip
+    fitted = FittedModel(toy.model.float(), Encoding(toy.model.schema, **unit, scaling="standard"))
+    toy.weight, seen = toy.weight.float(), toy.weight[:, :3].double()
+    noise = math.exp(2 * toy.log_scale) * torch.eye(3, dtype=torch.float64)
+    exact = toy.x[0, :, :3] @ torch.linalg.solve(seen.T @ seen + noise, seen.T @ toy.weight[:, 3].double())
+    estimate = fitted.impute(columns, mask, draws=2000)["x3"]
+    assert np.abs(estimate - exact.numpy()).mean() < 0.1
+    plain = fitted.impute(columns, mask, draws=2000, weighted=False)["x3"]
+    assert np.abs(plain - exact.numpy()).mean() > 3 * np.abs(estimate - exact.numpy()).mean()
+    drawn = np.mean([table["x3"] for table in fitted.draw(columns, mask, 60)], axis=0)
+    assert np.abs(drawn - exact.numpy()).mean() < 0.25  # 60 draws: noise of .1 beside the estimate's
+
+
+@pytest.mark.parametrize("name", ["AE", "HI-VAE"])
+def test_what_has_no_weights_says_so(name):
+    schema = Schema([real("a"), real("b")])
+    kind, config = small(name, schema)
+    batch = Batch({"gaussian": torch.zeros(1, 3, 2)}, torch.ones(1, 3, 2, dtype=torch.bool))
+    with pytest.raises(ValueError, match="leave weighted out"):
+        kind(schema, config).draws(batch, Noise(1, 2, 3), weighted=True)
+
+
+def test_miwae_is_judged_by_weighted_samples():
+    toy = GaussianToy()
+    hidden = Batch(toy.batch.values, torch.tensor([True, True, True, False]).expand(1, 200, 4))
     with torch.no_grad():
-        noise = Noise(1, 2000, 200)
         torch.manual_seed(0)
-        draws = toy.model.draws(
-            Batch(toy.batch.values, torch.tensor([True, True, True, False]).expand(1, 200, 4)), noise
-        )
-        weight = torch.softmax(draws.log_weight, dim=1)
-        ours = (weight * draws.data["gaussian"].mean[..., 3].unflatten(1, (2000, -1))).sum(1)[0]
-    w, sigma2 = toy.weight, math.exp(2 * toy.log_scale)
-    seen = w[:, :3]
-    exact = toy.x[0, :, :3] @ torch.linalg.solve(seen.T @ seen + sigma2 * torch.eye(3), seen.T @ w[:, 3])
-    assert (ours - exact).abs().mean() < 0.1
-    plain = draws.data["gaussian"].mean[..., 3].unflatten(1, (2000, -1)).mean(1)[0]
-    assert (plain - exact).abs().mean() > 3 * (ours - exact).abs().mean()
+        judged = toy.model.judged_by(hidden)
+        mean = judged.mean_of(judged.data["gaussian"])[0, :, 3]
+    plain = toy._decode(toy.model.infer(hidden).loc, None)["gaussian"].mean[0, :, 3]
+    assert (mean - toy.x[0, :, 3]).abs().mean() < 0.7 * (plain - toy.x[0, :, 3]).abs().mean()
 
 
 def test_vsae_offers_weighted_estimates_too():
@@ -316,7 +361,7 @@ def test_components_of_the_prior_part_two_clusters():
 
 
 @pytest.mark.parametrize("kind", [VSAE, VAE])
-def test_members_trained_apart_are_what_each_would_be_alone(kind):
+def test_members_trained_apart_never_see_the_rows_of_others(kind):
     schema = Schema([real("a"), categorical("b", 3), real("c")])
     tables = []
     for seed in range(3):
@@ -328,7 +373,6 @@ def test_members_trained_apart_are_what_each_would_be_alone(kind):
     for one, (columns, mask) in zip(fitted, tables, strict=True):
         assert one.model.config.members == 1
         assert np.isfinite(one.impute(columns, mask)["a"]).all()
-    # a member never sees another's rows: other values there leave it as it is
     changed = [tables[0], tables[1], ({n: x[::-1].copy() for n, x in tables[2][0].items()}, tables[2][1])]
     again = fit_apart(kind, schema, changed, SMALL.replace(epochs=4, e_step_samples=2, e_step_warmup=2, holes="zero"))
     for e, same in ((0, True), (1, True), (2, False)):
@@ -344,16 +388,33 @@ def test_members_trained_apart_stop_by_their_own_patience():
     noise = ({"a": rng.normal(size=200), "b": rng.normal(size=200)}, np.ones((200, 2), dtype=bool))
     config = SMALL.replace(**MIWAE.settings, epochs=60, patience=4, learning_rate=5e-3)
     fitted = fit_apart(VAE, schema, [easy, noise], config)
-    best, records = fitted[0].history.best_step, fitted[0].history.records
-    per_epoch = records[0]["step"]
-    scores = np.array([record["score"] for record in records])
-    for e in range(2):
-        waited, lowest, at = 0, np.inf, 0
-        for i, score in enumerate(scores[:, e]):
-            if waited < 4:
-                better = score <= lowest
-                waited, at = (0, (i + 1) * per_epoch) if better else (waited + 1, at)
-            lowest = min(lowest, score)
-        assert best[e] == at
-    with pytest.raises(ValueError, match="mix the tables"):
-        fit_apart(VSAE, schema, [easy, noise], VSAEConfig())
+    steps = []
+    for one in fitted:
+        scores = [record["score"][0] for record in one.history.records]
+        per_epoch = one.history.records[0]["step"]
+        lowest = int(np.argmin(scores))
+        assert one.history.best_step == [(lowest + 1) * per_epoch]
+        assert len(scores) == min(60, lowest + 1 + 4)
+        steps.append(len(scores))
+    assert steps[0] != steps[1]
+
+
+def test_what_can_not_be_trained_apart_is_refused():
+    schema = Schema([real("a"), real("b")])
+    table = ({"a": np.arange(60.0), "b": np.arange(60.0)}, np.ones((60, 2), dtype=bool))
+    shorter = ({"a": np.arange(50.0), "b": np.arange(50.0)}, np.ones((50, 2), dtype=bool))
+    with pytest.raises(ValueError, match="can not have these settings: features"):
+        fit_apart(VSAE, schema, [table, table], VSAEConfig())
+    with pytest.raises(ValueError, match="as many rows as one another"):
+        fit_apart(VSAE, schema, [table, shorter], SMALL)
+    empty = ({"a": np.arange(60.0), "b": np.arange(60.0)}, np.zeros((60, 2), dtype=bool))
+    with pytest.raises(ValueError, match="table 1 has no cell to stop training by"):
+        fit_apart(VSAE, schema, [table, empty], SMALL)
+
+
+def test_the_callers_random_numbers_are_left_alone():
+    schema = Schema([real("a"), real("b")])
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    baseline_config(VAE, schema)
+    assert torch.equal(torch.get_rng_state(), before)

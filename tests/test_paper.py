@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 import torch
 
+from vsae.baselines import BASELINES
 from vsae.benchmark.data import Rows
 from vsae.benchmark.paper import pages, runner
-from vsae.benchmark.paper.methods import ABLATIONS, DEFAULT, METHODS, PAPER, PAPER_CHANGES, run_method
+from vsae.benchmark.paper.methods import ABLATIONS, DEFAULT, DEFAULT_CHANGES, METHODS, PAPER, PAPER_CHANGES, run_method
 from vsae.benchmark.paper.runner import PLANS, TABLES, UNIQUE, Experiment, Runner, plan_of
 from vsae.config import VSAEConfig
 from vsae.fitting import fit
@@ -66,10 +68,17 @@ def test_an_unknown_name_is_one_line(arguments, complaint):
         plan_of(*arguments)
 
 
-def test_ablations_change_what_their_name_says():
-    whole = VSAEConfig.paper()
-    for changes in PAPER_CHANGES.values():
-        assert VSAEConfig.paper(**changes) != whole
+@pytest.mark.parametrize("changes", [*PAPER_CHANGES.values(), *DEFAULT_CHANGES.values()])
+def test_ablations_name_settings_that_differ_from_their_preset(changes):
+    preset = VSAEConfig.paper() if changes in PAPER_CHANGES.values() else VSAEConfig()
+    assert all(getattr(preset.replace(**changes), name) == value for name, value in changes.items())
+    assert preset.replace(**changes) != preset
+
+
+def test_a_mistyped_ablation_is_no_run_of_the_whole_model(small_table):
+    task = Experiment("yeast", "mcar", 0.5).task(0)
+    with pytest.raises(ValueError, match="there is no method 'VSAE paper: no ME'"):
+        run_method(f"{PAPER}: no ME", [task])
 
 
 @pytest.mark.parametrize("method", [*METHODS, f"{PAPER}: no EM", f"{DEFAULT}: noise in the holes"])
@@ -163,10 +172,63 @@ def test_cells_are_means_and_deviations_and_the_best_are_bold():
     assert "MVAE" not in text  # nothing was run
 
 
-def test_a_claim_is_judged_by_the_rows_and_left_out_without_them():
+def board_of(errors, rates=(0.5,), **more):
+    """Three seeds of each method on every data set; `errors` maps methods to a share of the trivial error."""
+    rows = {}
+    for (table, _, measure), rate, (method, share), seed in itertools.product(
+        pages.TABLE1, rates, errors.items(), range(3)
+    ):
+        trivial = (1.0 if measure == "nrmse" else 0.4) + 0.01 * seed
+        row = rows.setdefault((table, rate, method, seed), row_of(method, 1.0, seed, table) | {"rate": rate, **more})
+        row["new_rows"] = row["new_rows"] | {measure: share(rate) * trivial, f"{measure}_trivial": trivial}
+    return pages.Board(rows.values())
+
+
+def test_claims_are_judged_by_the_rows_and_left_out_without_them():
     assert pages.claims(pages.Board([])) == ""
+    rivals = {name: lambda rate: 1.0 for name in BASELINES if name != "MIWAE"}
+    text = pages.claims(board_of({PAPER: lambda rate: 0.9, **rivals}))
+    assert "has it in 6 of 6; it is better than the mean or mode by more than 1 % in 6." in text
+    assert "HI-VAE" not in text.split("spread")[1]
+    worse = pages.claims(board_of({PAPER: lambda rate: 1.01, **rivals}))
+    assert "has it in 0 of 6; it is better than the mean or mode by more than 1 % in 0." in worse
+    ratios = board_of({"HI-VAE": lambda rate: rate, PAPER: lambda rate: 1.0}, rates=(0.3, 0.5, 0.7))
+    text = pages.claims(ratios)
+    assert "Not here: 0.123 at .3, 0.205 at .5." in text
+    assert "White wine 1.010 → 1.010" in text
+    assert len(pages.ratio_panels(ratios)) == 6
     rows = [row_of(f"{PAPER}: {w} only", x, 0) for w, x in (("collective", 0.9), ("attributive", 0.95))]
     assert "Yeast: 0.900 and 0.950" in pages.claims(pages.Board(rows))
+
+
+def test_latents_and_masks_are_reported_from_the_rows():
+    idle = {"active_observed": 3, "active_hidden": 0, "of": 40, "kl_observed": [0.2, 0.4], "kl_hidden": [0.0, 0.0]}
+    rows = [row_of(PAPER, 1.0, s, latents=idle, missing=0.5, missing_sampled=0.49 + 0.01 * s) for s in range(3)]
+    rows += [row_of("VAE", 0.8, 0, latents={"active": 5, "of": 20, "kl": 1.25})]
+    rows += [row_of("AE", 0.9, 0, latents={"active": 5, "of": 20, "kl": None})]
+    board = pages.Board(rows)
+    table = pages.collapse_table(board)
+    assert "3 seen, 0 hidden of 40; 0.30, 0.00" in table
+    assert "| VAE | – | – | 5 of 20; 1.25 |" in table
+    assert "| AE | – | – | 5 of 20 |" in table
+    assert "| Yeast, MCAR .5 | 0.500 | 0.500 ± 0.010 | – | 0.500 → 0.496 |" in pages.masks_table(board)
+    text = pages.idle_latents(board)
+    assert "in 1 pairs" in text
+    assert "in use in 2: 2 of them are below .99, the lowest at 0.80" in text
+    assert "| VAE | **0.800** [1] |" in pages.error_table(board, [("yeast", "mcar0.5", "nrmse")], pages.ORDER)
+
+
+def test_figures_are_drawn_and_linked_when_there_is_something_to_draw(tmp_path):
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "paper"
+    folder.mkdir()
+    rows = [row_of(m, 0.9, s) for m in (DEFAULT, f"{DEFAULT}: collective only") for s in range(2)]
+    for i, row in enumerate(rows):
+        (folder / f"{i}.json").write_text(json.dumps(row))
+    assert list(pages.figures(tmp_path)) == ["paper-ablation.svg"]
+    text = pages.page(tmp_path)
+    assert "figures/paper-ablation.svg" in text
+    assert "figures/paper-ratios.svg" not in text
 
 
 def test_committed_rows_are_of_the_preset_and_finite():
@@ -181,7 +243,9 @@ def test_committed_rows_are_of_the_preset_and_finite():
         assert row.get("finite", True)
         if row["method"] == PAPER:
             found += 1
-            assert row["config"] == preset
+            said = row["config"]  # it may have settings that are gone since
+            known = {n: {k: said[n][k] for k in x} if isinstance(x, dict) else said[n] for n, x in preset.items()}
+            assert known == preset
             assert "no better score" in row["stopped"] or row["epochs"] == 1000
             assert row["missing_sampled"] == pytest.approx(row["missing"], abs=0.03)
     assert found

@@ -26,8 +26,8 @@ def test_a_mean_beyond_all_that_was_seen_counts_as_the_outermost():
     rows = Encoding.fit(schema, columns, mask).encode(columns, mask)
     held_out = HeldOut.of(schema, Batch(rows.values, rows.mask, torch.rand(400, 2) < 0.3))
     zero = rows.values["interval"][..., 0].min()
-    assert held_out._mean("interval", torch.tensor([[[-1e3]]])).item() == zero
-    assert held_out._mean("gaussian", torch.tensor([[[1e3]]])).item() == rows.values["gaussian"].max()
+    assert held_out._clamped("interval", torch.tensor([[[-1e3]]])).item() == zero
+    assert held_out._clamped("gaussian", torch.tensor([[[1e3]]])).item() == rows.values["gaussian"].max()
 
 
 def test_zeros_at_a_bound_do_not_stop_training_early():

@@ -22,7 +22,7 @@ from vsae.em import learn as learn_by_em
 from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.fitted import FittedVSAE
 from vsae.imputation import FittedModel
-from vsae.latent_model import ModelT, Noise
+from vsae.latent_model import LatentModel, ModelT, Noise
 from vsae.likelihoods import ScaledHead
 from vsae.model import VSAE
 from vsae.randomness import private_rng
@@ -66,7 +66,7 @@ def fit(
     """
     config = config or config_for(schema, len(mask))
     model, encoding, data, history, trust = _fit(
-        VSAE, learn_by_em, schema, columns, mask, config, seed, device, callback, _Paths.beside(checkpoint_path)
+        VSAE, schema, columns, mask, config, seed, device, callback, _Paths.beside(checkpoint_path)
     )
     if config.prior == "fitted":
         _fit_prior(model, data, seed)
@@ -90,9 +90,7 @@ def fit_baseline(
     """Fit one of `vsae.baselines.BASELINES`, as VSAE is fitted: same split, same trainer, same way to impute."""
     config = config or baseline_config(kind, schema)
     paths = _Paths.beside(None)
-    model, encoding, _, history, trust = _fit(
-        kind, learn_baseline, schema, columns, mask, config, seed, device, callback, paths
-    )
+    model, encoding, _, history, trust = _fit(kind, schema, columns, mask, config, seed, device, callback, paths)
     return FittedModel(model, encoding, history, trust)
 
 
@@ -110,39 +108,55 @@ def fit_apart(
 
     For repetitions of one experiment with other masks and splits; on a GPU, where small networks are bound by the
     number of steps, three cost hardly more than one. What is learned of all rows at once (rich features, the guess)
-    would mix the tables, so the settings must do without, and without a refit.
+    would mix the tables, and what follows training is left out, so the settings must do without both.
     """
-    mixing = {"features": "plain", "guess": False, "refit": 0.0, "trust": False, "hiding": "alike"}
+    mixing = {"features": "plain", "guess": False, "refit": 0.0, "trust": False, "hiding": "alike", "prior": "standard"}
     if others := [name for name, value in mixing.items() if getattr(config, name) != value]:
-        raise ValueError(f"these settings would mix the tables: {', '.join(others)}; see VSAEConfig.paper()")
+        raise ValueError(f"fit_apart can not have these settings: {', '.join(others)}; see VSAEConfig.paper()")
+    if len({len(mask) for _, mask in tables}) != 1:
+        raise ValueError("the tables must have as many rows as one another: members train in step")
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     encodings = [Encoding.fit(schema, columns, mask, config.scaling) for columns, mask in tables]
-    parts, held_out = [], []
+    parts: list[Batch] = []
+    held_out: list[HeldOut] = []
     with private_rng(seed, device):
         model = build(schema, config.replace(members=len(tables))).to(device)
-        for encoding, (columns, mask) in zip(encodings, tables, strict=True):
+        for i, (encoding, (columns, mask)) in enumerate(zip(encodings, tables, strict=True)):
             training, held = split(schema, encoding.encode(columns, mask).to(device), config)
+            if held is None:
+                raise ValueError(f"table {i} has no cell to stop training by; give it more observed cells")
             parts.append(training)
             held_out.append(held)
         training_seed = int(torch.randint(2**31, (1,)))
-    scored = [held for held in held_out if held is not None]
     history = train(
         model,
         Batch.joined(parts),
-        HeldOut.apart(scored) if len(scored) == len(parts) else None,
-        learn=learn_by_em if isinstance(model, VSAE) else learn_baseline,
+        HeldOut.apart(held_out),
+        learn=_learner(model),
         apart=True,
         seed=training_seed,
         callback=callback,
     )
-    wrap: Any = FittedVSAE if isinstance(model, VSAE) else FittedModel
     with private_rng(seed, device):
-        return [wrap(model.take_members([e]), encoding, history) for e, encoding in enumerate(encodings)]
+        members = [model.take_members([e]) for e in range(len(tables))]
+    return [
+        _wrapped(member, encoding, history.of(e, config.patience))
+        for e, (member, encoding) in enumerate(zip(members, encodings, strict=True))
+    ]
+
+
+def _learner(model: LatentModel) -> Learn:
+    return learn_by_em if isinstance(model, VSAE) else learn_baseline
+
+
+def _wrapped(model: ModelT, encoding: Encoding, history: History | None = None) -> FittedModel[ModelT]:
+    wrap: Any = FittedVSAE if isinstance(model, VSAE) else FittedModel
+    fitted: FittedModel[ModelT] = wrap(model, encoding, history or History())
+    return fitted
 
 
 def _fit(
     build: Callable[[Schema, VSAEConfig], ModelT],
-    learn: Learn,
     schema: Schema,
     columns: Columns,
     mask: Mask,
@@ -161,14 +175,14 @@ def _fit(
         training, held_out = split(schema, data, config)
         model.look_at(training)
         training_seed = int(torch.randint(2**31, (1,)))
-    trainer = partial(train, model, learn=learn)
+    trainer = partial(train, model, learn=_learner(model))
     try:
         history = trainer(training, held_out, seed=training_seed, callback=callback, checkpoint_path=paths.training)
         trust = _trust(FittedModel(model, encoding), columns, mask, training) if config.trust else None
         if config.refit > 0 and training.withheld is not None:
             _refit(trainer, config, data, history, training_seed, callback, paths.refit)
     except TrainingDiverged as error:
-        error.fitted = FittedVSAE(model, encoding) if isinstance(model, VSAE) else FittedModel(model, encoding)
+        error.fitted = _wrapped(model, encoding)
         raise
     return model, encoding, data, history, trust
 

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
+from vsae.features import NumberFeatures
 from vsae.generative import DataDistribution
-from vsae.proposals import DiagonalNormal
+from vsae.likelihoods import Distribution
+from vsae.proposals import DiagonalNormal, number_blocks, numbers
 from vsae.schema import Schema
 
 ModelT = TypeVar("ModelT", bound="LatentModel")
@@ -22,7 +24,7 @@ class Noise(NamedTuple):
     """Where latent draws get their noise from: `samples` of standard normals for each member, and row by row or not."""
 
     members: int
-    samples: int
+    samples: int  # even, if mirrored
     rows: int  # 1: all rows get the same noise, so that a row's result depends on nothing but the row
     generator: torch.Generator | None = None
     mirrored: bool = False  # the second half is minus the first: odd errors cancel in an average
@@ -39,7 +41,15 @@ class Draws(NamedTuple):
     """Decoded latent draws of a batch, and how much each of them counts."""
 
     data: DataDistribution  # rows are draw-major, (E, samples·B, …)
-    log_weight: Tensor | None = None  # (E, samples, B), importance weights; None: all alike
+    log_weight: Tensor | None = None  # (E, samples, B), importance weights; None: one draw, or all alike
+
+    def mean_of(self, distribution: Distribution) -> Tensor:
+        """The mean of a block over weighted draws, (E, B, …); of the only draw where there are no weights."""
+        if self.log_weight is None:
+            return distribution.mean
+        mean = distribution.mean.unflatten(1, (self.log_weight.shape[1], -1))
+        weight = torch.softmax(self.log_weight, dim=1)
+        return (mean * weight.view(*weight.shape, *[1] * (mean.dim() - 3))).sum(1)
 
 
 class LatentModel(nn.Module, ABC):
@@ -52,6 +62,9 @@ class LatentModel(nn.Module, ABC):
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__()
         self.schema, self.config = schema, config
+        self.number_blocks = number_blocks(schema)
+        self.number_attributes = [i for block in self.number_blocks for i in block.attributes]
+        self.features = NumberFeatures(len(self.number_attributes), config.features)
         owner = torch.tensor([i for block in schema.blocks for i in block.attributes])
         self.register_buffer("owner", owner, persistent=False)  # attribute of each variable, block by block
         self.in_order = owner.tolist() == list(range(len(schema)))
@@ -76,6 +89,13 @@ class LatentModel(nn.Module, ABC):
 
     def look_at(self, data: Batch) -> None:
         """What is taken from a data set (n, …) once, before training."""
+        if self.number_blocks:
+            usable = data.with_mask(data.usable)
+            self.features.fit(numbers(self.number_blocks, usable), usable.mask[:, self.number_attributes])
+
+    def number_features(self, batch: Batch) -> Tensor | None:
+        """What networks read of the numbers, (…, numbers, features); None where there are none."""
+        return self.features(numbers(self.number_blocks, batch)) if self.number_blocks else None
 
     @property
     @abstractmethod
@@ -90,9 +110,22 @@ class LatentModel(nn.Module, ABC):
     def reconstruct(self, batch: Batch) -> DataDistribution:
         """Every cell as decoded from the mean of z given what the batch shows."""
 
+    def judged_by(self, batch: Batch) -> Draws:
+        """What held-out cells are scored by: as imputations come about, but cheaper."""
+        return Draws(self.reconstruct(batch))
+
     @abstractmethod
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
         """Decode draws of z given what the batch shows; `weighted`: with importance weights (None: as the model does).
 
-        The weights make up for the difference between the proposal and p(z | x_o), or p(z | x_o, m).
+        The weights make up for the difference between the proposal and p(z | x_o), or p(z | x_o, m), for a z whose
+        prior is N(0, I). A model that has none raises `ValueError`.
         """
+
+    def log_weight(self, batch: Batch, data: DataDistribution, q: DiagonalNormal, z: Tensor) -> Tensor:
+        """log p(x_o | z) + log p(z) - log q(z), (E, samples, B), of draws (E, samples, B, …), decoded."""
+        samples = z.shape[1]
+        repeated = batch.repeated(samples)
+        log_x = (self.log_likelihood(data, repeated) * repeated.mask).sum(-1).unflatten(1, (samples, -1))
+        ratio = q.prior_ratio(z)
+        return log_x + (ratio.sum(-1) if ratio.dim() == 4 else ratio)

@@ -10,7 +10,6 @@ from torch import Tensor
 from vsae.aggregation import Concatenation
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
-from vsae.features import NumberFeatures
 from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.guess import GaussianGuess
 from vsae.latent_model import Draws, LatentModel, Noise
@@ -21,8 +20,6 @@ from vsae.proposals import (
     CollectiveProposal,
     DiagonalNormal,
     ProposalSettings,
-    number_blocks,
-    numbers,
     select,
 )
 from vsae.remasking import hiding_weights
@@ -62,11 +59,8 @@ class VSAE(LatentModel):
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
         members, latent = config.members, config.latent_dim
-        self.number_blocks = number_blocks(schema)
-        self.features = NumberFeatures(sum(len(block) for block in self.number_blocks), config.features)
         self.guess = GaussianGuess(schema, used=config.guess)
         is_number = torch.zeros(len(schema), 1)
-        self.number_attributes = [i for block in self.number_blocks for i in block.attributes]
         is_number[self.number_attributes] = 1.0
         self.register_buffer("is_number", is_number, persistent=False)
         settings = ProposalSettings(members, latent, config.start_scale, config.holes, self.features.width)
@@ -80,21 +74,17 @@ class VSAE(LatentModel):
         self.register_buffer("hiding", torch.ones(len(schema)))  # how much of each attribute re-masking hides
 
     def look_at(self, data: Batch) -> None:
-        """What is taken from a data set (n, …) once, before training: features, the guess, what to hide how often."""
-        usable = data.with_mask(data.usable)
-        if self.number_blocks:
-            self.features.fit(numbers(self.number_blocks, usable), usable.mask[:, self.number_attributes])
+        """The features of numbers, the guess, what to hide how often."""
+        super().look_at(data)
         if self.guess.width:
-            self.guess.fit(usable, self._features(usable))
+            usable = data.with_mask(data.usable)
+            self.guess.fit(usable, self.number_features(usable))
         if self.config.hiding == "as_missing":
             self.hiding.copy_(hiding_weights(data.mask))
 
-    def _features(self, batch: Batch) -> Tensor | None:
-        return self.features(numbers(self.number_blocks, batch)) if self.number_blocks else None
-
     def propose(self, batch: Batch) -> Proposals:
         """q(z | x_o, m), each (E, B, M, L)."""
-        features = self._features(batch)
+        features = self.number_features(batch)
         attributive = self.attributive(batch, features)
         collective = self._collective(batch, features)
         if self.config.proposal == "attributive":
@@ -146,21 +136,17 @@ class VSAE(LatentModel):
 
     def decode_draws(self, batch: Batch, noise: Noise) -> tuple[Decoded, DiagonalNormal, Tensor]:
         """Draws of z decoded, rows draw-major; with the proposal they come from, and themselves, (E, S, B, M, L)."""
-        q = self.propose(batch).selective
-        z = q.loc[:, None] + q.log_scale.exp()[:, None] * noise(q.loc.shape[2:], q.loc.device)
+        q = self.infer(batch)
+        z = q.draws(noise(q.loc.shape[2:], q.loc.device))
         mask = batch.mask[:, None].expand(-1, noise.samples, -1, -1).flatten(1, 2)
         return self.decode(z.flatten(1, 2), self.imputing_mask(mask)), q, z
 
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
         decoded, q, z = self.decode_draws(batch, noise)
-        return Draws(decoded.data, self._log_weight(batch, decoded, q, z) if weighted else None)
-
-    def _log_weight(self, batch: Batch, decoded: Decoded, q: DiagonalNormal, z: Tensor) -> Tensor:
-        """log p(x_o | m, z) + log p(m | z) + log p(z) - log q(z), (E, S, B)."""
-        samples = z.shape[1]
-        repeated = batch.repeated(samples)
-        log_x = (self.log_likelihood(decoded.data, repeated) * repeated.mask).sum(-1)
-        log_m = decoded.mask.log_prob(repeated.mask).sum(-1) if self.config.mask_modelling else 0.0
-        prior = DiagonalNormal(torch.zeros_like(z), torch.zeros_like(z))
-        proposal = DiagonalNormal(q.loc[:, None], q.log_scale[:, None])
-        return (log_x + log_m).unflatten(1, (samples, -1)) + (prior.log_prob(z) - proposal.log_prob(z)).sum(-1)
+        if not weighted:
+            return Draws(decoded.data)
+        log_weight = self.log_weight(batch, decoded.data, q, z)
+        if self.config.mask_modelling:
+            log_m = decoded.mask.log_prob(batch.repeated(noise.samples).mask).sum(-1)
+            log_weight = log_weight + log_m.unflatten(1, (noise.samples, -1))
+        return Draws(decoded.data, log_weight)

@@ -40,6 +40,15 @@ class DiagonalNormal(NamedTuple):
             noise = torch.randn_like(self.loc)
         return self.loc + self.log_scale.exp() * noise
 
+    def draws(self, noise: Tensor) -> Tensor:
+        """A draw for each noise of (E, samples, B or 1, …): (E, samples, B, …)."""
+        return self.loc[:, None] + self.log_scale.exp()[:, None] * noise
+
+    def prior_ratio(self, draws: Tensor) -> Tensor:
+        """log N(z; 0, I) - log q(z) of such draws, summed over the event: (E, samples, B) or (E, samples, B, M)."""
+        standard = (draws - self.loc[:, None]) * torch.exp(-self.log_scale)[:, None]
+        return (0.5 * (standard**2 - draws**2) + self.log_scale[:, None]).sum(-1)
+
     def kl_to_prior(self) -> Tensor:
         """KL(q ‖ N(0, I)), (E, B, M)."""
         return 0.5 * (self.loc**2 + torch.exp(2 * self.log_scale) - 1 - 2 * self.log_scale).sum(-1)

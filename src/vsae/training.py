@@ -69,6 +69,17 @@ class History:
     stopped: str = ""  # why training ended
     seconds: float = 0.0
 
+    def of(self, member: int, patience: int) -> History:
+        """What one of several members trained `apart` would have recorded alone."""
+        best, seen = self.best_step[member], [record["step"] for record in self.records]
+        last = min(len(seen), (seen.index(best) if best in seen else -1) + 1 + patience)
+        records = [
+            {key: [value[member]] if isinstance(value, list) else value for key, value in record.items()}
+            for record in self.records[:last]
+        ]
+        stopped = _out_of_patience(patience) if last < len(seen) else self.stopped
+        return History(records, [best], stopped, self.seconds)
+
 
 def train(
     model: LatentModel,
@@ -123,6 +134,8 @@ class _Run:
         self.seed, self.start = seed, {name: value.detach().clone() for name, value in model.named_parameters()}
         self.device = data.mask.device
         self.members = self.config.members
+        if apart and data.rows % self.members:
+            raise ValueError(f"{data.rows} rows are not {self.members} equal parts")
         self.rows = data.rows // self.members if apart else data.rows  # of a member
         self.per_epoch = math.ceil(self.rows / self.config.batch_size)
         self.steps = _total_steps(self.config, self.per_epoch)
@@ -141,7 +154,7 @@ class _Run:
         self.history.stopped = "all steps done"
         for step, batch in self.batches():
             if bool((self.since_best >= self.config.patience).all()):
-                self.history.stopped = f"no better score in {self.config.patience} evaluations"
+                self.history.stopped = _out_of_patience(self.config.patience)
                 return
             terms = self.train_on(batch)
             sums = terms if sums is None else Elbo(*(a + b for a, b in zip(sums, terms, strict=True)))
@@ -268,6 +281,10 @@ class _Run:
         self.step, self.since_best = content["step"], torch.tensor(content["since_best"])
         self.history = History(**content["history"])
         set_rng_state(tensors["rng"], self.device)
+
+
+def _out_of_patience(patience: int) -> str:
+    return f"no better score in {patience} evaluations"
 
 
 class _NotFinite(ArithmeticError):

@@ -61,13 +61,14 @@ class HeldOut:
     @torch.no_grad()
     def score(self, model: LatentModel) -> Tensor:
         """Mean over variables of sqrt(error / trivial error) on the withheld cells, per member; (E,) float64."""
-        decoded = model.reconstruct(self.batch.with_mask(self.batch.usable))
+        draws = model.judged_by(self.batch.with_mask(self.batch.usable))
         errors = {
-            name: x.error_of_mean(self._mean(name, x.mean), self.batch.values[name]) for name, x in decoded.items()
+            name: x.error_of_mean(self._clamped(name, draws.mean_of(x)), self.batch.values[name])
+            for name, x in draws.data.items()
         }
         return self._score(errors)
 
-    def _mean(self, name: str, mean: Tensor) -> Tensor:
+    def _clamped(self, name: str, mean: Tensor) -> Tensor:
         """As a user would get it: inside what was seen (`Encoding.expected`)."""
         return mean.clamp(*self.ranges[name]) if name in self.ranges else mean
 

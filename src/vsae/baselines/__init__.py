@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+
+import torch
+
 from vsae.baselines.autoencoder import Autoencoder
 from vsae.baselines.base import Baseline, learn
 from vsae.baselines.cvae import CVAE
@@ -11,7 +16,7 @@ from vsae.baselines.mvae import MVAE
 from vsae.baselines.vae import VAE
 from vsae.config import VSAEConfig
 from vsae.model import VSAE
-from vsae.nets import NetShape
+from vsae.randomness import private_rng
 from vsae.schema import Schema
 
 BASELINES: dict[str, type[Baseline]] = {
@@ -28,15 +33,15 @@ __all__ = ["BASELINES", "Baseline", "baseline_config", "learn", "parameters"]
 
 def baseline_config(kind: type[Baseline], schema: Schema, config: VSAEConfig | None = None) -> VSAEConfig:
     """The `paper` preset with the baseline's own settings, its networks widened until it has VSAE's size or more."""
-    base = config or VSAEConfig.paper()
-    wanted, settings = parameters(VSAE(schema, base.replace(members=1))), dict(kind.settings)
-    width, depth = base.collective.width, base.collective.depth
-    while True:
-        shapes = {"collective": NetShape(width, depth), "data_net": NetShape(2 * width, depth)}
-        grown = base.replace(**settings, **shapes)
-        if parameters(kind(schema, grown.replace(members=1))) >= wanted:
-            return grown
-        width += 16
+    base = (config or VSAEConfig.paper()).replace(**kind.settings)
+    with private_rng(0, torch.device("cpu")):
+        wanted = parameters(VSAE(schema, base.replace(members=1)))
+        for factor in itertools.count(1.0, 0.125):
+            encoder, decoder = (replace(n, width=round(factor * n.width)) for n in (base.collective, base.data_net))
+            grown = base.replace(collective=encoder, data_net=decoder)
+            if parameters(kind(schema, grown.replace(members=1))) >= wanted:
+                return grown
+    raise AssertionError("unreachable: widths grow without end")
 
 
 def parameters(model: VSAE | Baseline) -> int:

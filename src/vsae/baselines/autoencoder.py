@@ -12,7 +12,7 @@ from vsae.objective import Elbo
 
 
 class Autoencoder(RowAutoencoder):
-    """z is the encoder's mean: no noise, no prior."""
+    """z is the encoder's mean: no noise, no prior. The scales its last layer gives are never used."""
 
     def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
         visible = batch.with_mask(batch.usable)
@@ -20,7 +20,11 @@ class Autoencoder(RowAutoencoder):
         terms = self.terms(log_x, torch.zeros_like(log_x[..., 0]))
         return terms, loss_of(terms)
 
+    def kl_of(self, batch: Batch) -> Tensor | None:
+        return None
+
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
-        q = self.infer(batch)
-        z = q.loc[:, None].expand(-1, noise.samples, -1, -1)
-        return self.decode_draws(batch, q, z, weighted=False)
+        if weighted:
+            raise ValueError("an autoencoder has no prior to weight its draws by; leave weighted out")
+        z = self.infer(batch).loc.repeat(1, noise.samples, 1)
+        return Draws(self.decode(z, batch.repeated(noise.samples).mask))

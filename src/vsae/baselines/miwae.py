@@ -12,18 +12,19 @@ import math
 import torch
 from torch import Tensor
 
-from vsae.baselines.base import LEARNED_SCALES, RowAutoencoder
+from vsae.baselines.base import OWN_CHOICES, RowAutoencoder
 from vsae.batch import Batch
-from vsae.latent_model import Noise
+from vsae.latent_model import Draws, Noise
 from vsae.objective import Elbo
 
 
 class MIWAE(RowAutoencoder):
     """Scales are learned, holes are zero: its paper's choices, not VSAE's."""
 
-    settings = LEARNED_SCALES
+    settings = OWN_CHOICES
     importance_samples = 1000
     training_samples = 20  # K
+    judging_samples = 50
 
     def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
         visible, samples = batch.with_mask(batch.usable), self.training_samples
@@ -36,3 +37,7 @@ class MIWAE(RowAutoencoder):
             weighted = (torch.softmax(draws.log_weight, dim=1)[..., None] * log_x).sum(1)
             terms = self.terms(weighted, weighted.sum(-1) - bound)
         return terms, -bound.mean(-1).sum()
+
+    def judged_by(self, batch: Batch) -> Draws:
+        """Weighted samples, as imputation has them: the mean of q alone would say that training is over too soon."""
+        return self.draws(batch, Noise(self.config.members, self.judging_samples, 1, mirrored=True), weighted=True)

@@ -1,8 +1,11 @@
 """MVAE (Wu and Goodman 2018): a product of experts over the observed attributes, trained on sub-sampled ones.
 
 q(z | x_o) ∝ p(z) Π_{i ∈ o} q(z | x_i), all Gaussian: precisions add up, and means are weighted by them. What is missing
-has no expert. The bound is summed over the observed attributes together, one of them alone, and random parts of them,
-so that every expert learns to do without the others.
+has no expert. The bound is summed over the observed attributes together, each of them alone, and a random part of
+them, so that every expert learns to do without the others.
+
+DIFF(MVAE): of the sum over single attributes, one term is drawn a row and counted as often as there are terms; and
+one random part is drawn a row, not several.
 """
 
 from __future__ import annotations
@@ -10,14 +13,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vsae.baselines.base import Baseline, loss_of
+from vsae.baselines.base import OneLatent
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
-from vsae.features import NumberFeatures
-from vsae.generative import DataDistribution, DataNetwork
-from vsae.latent_model import Draws, Noise
 from vsae.objective import Elbo
-from vsae.proposals import AttributiveProposal, DiagonalNormal, ProposalSettings, number_blocks, numbers
+from vsae.proposals import AttributiveProposal, DiagonalNormal
 from vsae.schema import Schema
 
 
@@ -34,52 +34,34 @@ def product_of_experts(experts: DiagonalNormal, observed: Tensor) -> DiagonalNor
     return DiagonalNormal((precision * experts.loc).sum(-2) / total, -0.5 * torch.log(total))
 
 
-class MVAE(Baseline):
-    """An expert an attribute (`config.attributive` shapes it), all on one latent; a decoder for all attributes."""
+class MVAE(OneLatent):
+    """An expert an attribute (`config.attributive` shapes it), all on one latent."""
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
-        self.number_blocks = number_blocks(schema)
-        self.features = NumberFeatures(sum(len(block) for block in self.number_blocks), config.features)
-        settings = ProposalSettings(
-            config.members, config.latent_dim, config.start_scale, config.holes, self.features.width
-        )
-        self.experts = AttributiveProposal(schema, config.attributive, settings)
-        self.data_network = DataNetwork(
-            schema, config.members, config.latent_dim, config.data_net, config.variance, reads_mask=False
-        )
+        self.experts = AttributiveProposal(schema, config.attributive, self._settings())
 
-    def ask_experts(self, batch: Batch) -> DiagonalNormal:
-        experts: DiagonalNormal = self.experts(
-            batch, self.features(numbers(self.number_blocks, batch)) if self.number_blocks else None
-        )
+    def ask(self, batch: Batch) -> DiagonalNormal:
+        """What each expert says, (E, B, M, K)."""
+        experts: DiagonalNormal = self.experts(batch, self.number_features(batch))
         return experts
 
-    def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
-        experts = self.ask_experts(batch)
-        parts = [self._part(experts, batch, part) for part in (batch.usable, *subsamples(batch.usable))]
-        return parts[0], sum((loss_of(part) for part in parts), start=torch.zeros((), device=batch.mask.device))
-
-    def _part(self, experts: DiagonalNormal, batch: Batch, part: Tensor) -> Elbo:
-        """The bound of some of the observed attributes."""
-        q = product_of_experts(experts, part)
-        data = self.data_network(q.rsample(), None)
-        return self.terms(self.log_likelihood(data, batch) * part, q.kl_to_prior())
-
-    @property
-    def numbers_per_row(self) -> int:
-        return 4 * self.config.latent_dim + 2 * sum(self.data_network.splits) + 4 * self.config.data_net.width
-
     def infer(self, batch: Batch) -> DiagonalNormal:
-        return product_of_experts(self.ask_experts(batch), batch.mask)
+        return product_of_experts(self.ask(batch), batch.mask)
 
-    def reconstruct(self, batch: Batch) -> DataDistribution:
-        return self.data_network(self.infer(batch).loc, None)
+    def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
+        experts, seen = self.ask(batch), batch.usable
+        one, some = subsamples(seen)
+        whole = self.bound_of(experts, batch, seen)
+        singles = self.bound_of(experts, batch, one).rows().total * seen.sum(-1)
+        total = whole.rows().total + singles + self.bound_of(experts, batch, some).rows().total
+        return whole, -total.mean(-1).sum()
 
-    def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
-        q = self.infer(batch)
-        z = q.loc[:, None] + q.log_scale.exp()[:, None] * noise(q.loc.shape[2:], q.loc.device)
-        return Draws(self.data_network(z.flatten(1, 2), None))
+    def bound_of(self, experts: DiagonalNormal, batch: Batch, part: Tensor) -> Elbo:
+        """The bound of some of the observed attributes, (E, B, M)."""
+        q = product_of_experts(experts, part)
+        data = self.decode(q.rsample(), part)
+        return self.terms(self.log_likelihood(data, batch) * part, q.kl_to_prior())
 
 
 def subsamples(observed: Tensor) -> tuple[Tensor, Tensor]:

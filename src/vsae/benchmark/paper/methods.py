@@ -5,6 +5,7 @@ Methods whose repetitions can train together do so (`vsae.fitting.fit_apart`): o
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from vsae.baselines import BASELINES, Baseline, baseline_config, parameters
 from vsae.benchmark.data import Rows
 from vsae.benchmark.peers.grid import TaskData
-from vsae.benchmark.peers.runner import ADAPTERS
+from vsae.benchmark.peers.runner import ADAPTERS, THREADS, last_error
 from vsae.benchmark.peers.runner import scored as scored_answer
 from vsae.config import VSAEConfig
 from vsae.effort import config_for
@@ -29,6 +30,7 @@ from vsae.fitted import FittedVSAE
 from vsae.fitting import fit, fit_apart
 from vsae.imputation import FittedModel
 from vsae.model import VSAE
+from vsae.randomness import private_rng
 
 PAPER, DEFAULT = "VSAE paper", "VSAE"
 CHAINS = {"MICE": "mice", "MissForest": "missforest"}
@@ -67,6 +69,7 @@ SAMPLED_MASKS = 10_000
 _CURVE_POINTS = 12
 _ACTIVE = 0.01  # variance of a latent's mean over the rows: below it, the dimension tells rows not apart
 _MOST_ROWS_LOOKED_AT = 2000
+_FILLINGS = 8
 
 
 @dataclass
@@ -83,6 +86,8 @@ def run_method(
     method: str, tasks: Sequence[TaskData], device: str | None = None, changes: Mapping[str, Any] | None = None
 ) -> list[Outcome]:
     """Fit and score a method on each task; `changes` to its settings are for quick tests."""
+    if method not in (*METHODS, *ABLATIONS):
+        raise ValueError(f"there is no method {method!r}; there are {', '.join((*METHODS, *ABLATIONS))}")
     changes = changes or {}
     name, _, change = method.partition(": ")
     if name in CHAINS:
@@ -94,8 +99,6 @@ def run_method(
     if name == PAPER:
         config = VSAEConfig.paper(**{**PAPER_CHANGES.get(change, {}), **changes})
         return _together(VSAE, config, tasks, device)
-    if name not in BASELINES:
-        raise ValueError(f"there is no method {method!r}; there are {', '.join((*METHODS, *ABLATIONS))}")
     kind = BASELINES[name]
     return _together(kind, baseline_config(kind, schema).replace(**changes), tasks, device)
 
@@ -108,9 +111,10 @@ def _together(
     fitted = fit_apart(kind, tasks[0].train.schema, tables, config, seed=tasks[0].seed, device=device)
     seconds = (time.perf_counter() - began) / len(tasks)
     outcomes = []
-    for member, (one, task) in enumerate(zip(fitted, tasks, strict=True)):
+    for one, task in zip(fitted, tasks, strict=True):
         outcome = _scored(one, task, seconds)
-        outcome.more |= {"config": config.to_json(), "trained_together": len(tasks), **_history(one, member)}
+        seeds = [t.seed for t in tasks]  # the company matters: all share one stream of random numbers
+        outcome.more |= {"config": config.to_json(), "trained_with": seeds, **_history(one)}
         outcomes.append(outcome)
     return outcomes
 
@@ -121,7 +125,7 @@ def _default(task: TaskData, settings: Mapping[str, Any], device: str | None) ->
     began = time.perf_counter()
     fitted = fit(rows.schema, rows.columns, task.train_mask, config, seed=task.seed, device=device)
     outcome = _scored(fitted, task, time.perf_counter() - began)
-    outcome.more |= {"config": config.to_json(), "trained_together": 1, **_history(fitted, 0)}
+    outcome.more |= {"config": config.to_json(), "trained_with": [task.seed], **_history(fitted)}
     return outcome
 
 
@@ -129,30 +133,26 @@ def _chain(method: str, task: TaskData) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         task.given().write(folder)
         command = [sys.executable, str(ADAPTERS / "chains.py"), method, folder]
-        done = subprocess.run(command, capture_output=True, text=True)
+        one_thread = os.environ | dict.fromkeys(THREADS, "1")
+        done = subprocess.run(command, env=one_thread, capture_output=True, text=True)
         if done.returncode:
-            raise RuntimeError(f"{method}: {done.stderr.strip().splitlines()[-1]}")
+            raise RuntimeError(f"{method}: {last_error(done.stderr)}")
         answer = scored_answer(task, Path(folder))
     return Outcome(answer["in_sample"], answer["new_rows"], answer["seconds"])
 
 
 def _scored(fitted: FittedModel[Any], task: TaskData, seconds: float) -> Outcome:
-    def errors(**options: Any) -> tuple[dict[str, float], dict[str, float]]:
-        train, new = (
-            _matrix(rows, fitted.impute(rows.columns, mask, **options))
-            for rows, mask in ((task.train, task.train_mask), (task.new, task.new_mask))
-        )
-        return task.errors(train), task.errors_new(new)
-
+    train, new = (
+        _matrix(rows, fitted.impute(rows.columns, mask))
+        for rows, mask in ((task.train, task.train_mask), (task.new, task.new_mask))
+    )
     more: dict[str, Any] = {"parameters": parameters(fitted.model), "latents": _latents(fitted, task)}
     if isinstance(fitted, FittedVSAE) and fitted.model.config.mask_modelling:
         more["missing"] = float(1 - task.train_mask.mean())
         more["missing_sampled"] = float(1 - fitted.generate_masks(SAMPLED_MASKS, seed=task.seed).mean())
-        more["missing_sampled_100"] = float(1 - fitted.generate_masks(100, seed=task.seed).mean())
     if isinstance(fitted, FittedVSAE) and fitted.model.config.members == 1:
         more["weighted_new_rows"] = _weighted(fitted, task)
-    in_sample, new_rows = errors()
-    return Outcome(in_sample, new_rows, seconds, more)
+    return Outcome(task.errors(train), task.errors_new(new), seconds, more)
 
 
 def _weighted(fitted: FittedVSAE, task: TaskData) -> dict[str, float]:
@@ -167,45 +167,49 @@ def _matrix(rows: Rows, filled: Mapping[str, NDArray[Any]]) -> NDArray[np.float6
 
 @torch.no_grad()
 def _latents(fitted: FittedModel[Any], task: TaskData) -> dict[str, Any]:
-    """Whether z says anything of a row: dimensions in use, and the KL to N(0, I), of the first member.
+    """Whether z says anything of a row: dimensions in use, and the KL to the model's prior, of the first member.
 
     For VSAE, per attribute and apart for where it is observed (attributive proposal) and hidden (collective).
+    Noise in the holes moves z, too, but says nothing: what is inferred is averaged over several fillings.
     """
     columns = {name: x[:_MOST_ROWS_LOOKED_AT] for name, x in task.train.columns.items()}
     mask = task.train_mask[:_MOST_ROWS_LOOKED_AT]
     batch = fitted.encoding.encode(columns, mask).to(fitted.device).for_members()
-    torch.manual_seed(0)
-    q = fitted.model.infer(batch)
-    kl = q.kl_to_prior()[0].double()  # (B,) or (B, M)
-    if kl.dim() == 1:
-        active = q.loc[0].var(0) > _ACTIVE
-        return {"active": int(active.sum()), "of": active.numel(), "kl": float(kl.mean())}
+    model = fitted.model
+    with private_rng(0, fitted.device):
+        inferred = [model.infer(batch) for _ in range(_FILLINGS if model.config.holes == "noise" else 1)]
+        own = model.kl_of(batch) if isinstance(model, Baseline) else None
+    loc = torch.stack([q.loc[0] for q in inferred]).mean(0).double()  # (B, …)
+    if isinstance(model, Baseline):
+        active = loc.var(0) > _ACTIVE
+        mean_kl = None if own is None else float(own[0].mean())
+        return {"active": int(active.sum()), "of": active.numel(), "kl": mean_kl}
+    kl = torch.stack([q.kl_to_prior()[0] for q in inferred]).mean(0).double()  # (B, M)
+    found: dict[str, Any] = {"of": loc[0].numel()}
     seen = batch.mask[0].double()
-    found: dict[str, Any] = {"of": q.loc[0, 0].numel(), "kl": float(kl.sum(-1).mean())}
     for name, weight in (("observed", seen), ("hidden", 1 - seen)):
         count = weight.sum(0).clamp_min(1)
-        mean = (q.loc[0] * weight[..., None]).sum(0) / count[:, None]  # (M, L)
-        variance = ((q.loc[0] - mean) ** 2 * weight[..., None]).sum(0) / count[:, None]
+        mean = (loc * weight[..., None]).sum(0) / count[:, None]  # (M, L)
+        variance = ((loc - mean) ** 2 * weight[..., None]).sum(0) / count[:, None]
         found[f"active_{name}"] = int((variance > _ACTIVE).sum())
         found[f"kl_{name}"] = [round(x, 4) for x in ((kl * weight).sum(0) / count).tolist()]
     return found
 
 
-def _history(fitted: FittedModel[Any], member: int) -> dict[str, Any]:
+def _history(fitted: FittedModel[Any]) -> dict[str, Any]:
+    """Of the first member."""
     history = fitted.history
     terms = ("x_observed", "x_unobserved", "mask", "kl", "score")
     some = np.unique(np.linspace(0, len(history.records) - 1, _CURVE_POINTS).round().astype(int))
     curve = [
-        {"step": history.records[i]["step"], **{t: _rounded(history.records[i][t][member]) for t in terms}}
-        for i in some
+        {"step": history.records[i]["step"], **{t: _rounded(history.records[i][t][0]) for t in terms}} for i in some
     ]
-    finite = all(np.isfinite(record[t][member]) for record in history.records for t in terms[:-1])
     return {
         "steps": history.records[-1]["step"],
         "epochs": history.records[-1]["epoch"],
-        "best_step": history.best_step[member],
+        "best_step": history.best_step[0],
         "stopped": history.stopped,
-        "finite": finite,
+        "finite": all(np.isfinite(record[t][0]) for record in history.records for t in terms[:-1]),
         "curve": curve,
     }
 

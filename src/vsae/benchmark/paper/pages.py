@@ -14,16 +14,26 @@ from vsae.baselines import BASELINES
 from vsae.benchmark.markup import MADE, markdown
 from vsae.benchmark.paper import printed
 from vsae.benchmark.paper.figures import Bars, Lines, bars_svg, lines_svg
-from vsae.benchmark.paper.methods import CHAINS, DEFAULT, DEFAULT_CHANGES, PAPER, PAPER_CHANGES, SAMPLED_MASKS
-from vsae.benchmark.paper.runner import MECHANISMS, NUMERIC, RATES, TABLES, UNIQUE
+from vsae.benchmark.paper.methods import (
+    CHAINS,
+    DEFAULT,
+    DEFAULT_CHANGES,
+    PAPER,
+    PAPER_CHANGES,
+    SAMPLED_MASKS,
+    WEIGHTED_SAMPLES,
+)
+from vsae.benchmark.paper.runner import MECHANISMS, NUMERIC, PLANS, RATES, TABLES, UNIQUE, mechanism_name
 from vsae.metrics import NRMSE_DEFINITIONS
 
 TRIVIAL, WEIGHTED = "mean/mode", f"{PAPER}, weighted"
 ORDER = (TRIVIAL, *BASELINES, *CHAINS, PAPER, WEIGHTED, DEFAULT)
 HOWS = {
-    "mcar0.3": "MCAR .3", "mcar0.5": "MCAR .5", "mcar0.7": "MCAR .7", "paper-mar": "MAR of the paper", "paper-nmar": "NMAR of the paper",
+    "mcar0.3": "MCAR .3", "mcar0.5": "MCAR .5", "mcar0.7": "MCAR .7",
+    "paper-mar": "MAR of the paper", "paper-nmar": "NMAR of the paper",
     "mar0.5": "MAR, strong", "nmar0.5": "NMAR, strong",
 }  # fmt: skip
+NOT_RUN = "(not run yet)"
 Column = tuple[str, str, str]  # data set, mechanism with rate, measure
 
 NAMES = {"phishing": "Phishing", UNIQUE: "Phishing, no copies", "mushroom": "Mushroom", "yeast": "Yeast",
@@ -56,8 +66,9 @@ class Board:
     def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
         self.rows: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
         for row in rows:
-            key = (row["table"], f"{row['mechanism']}{row['rate'] or ''}", row["method"])
+            key = (row["table"], mechanism_name(row["mechanism"], row["rate"]), row["method"])
             self.rows.setdefault(key, []).append(row)
+        self.seeds = max((len(found) for found in self.rows.values()), default=0)
 
     def of(self, table: str, how: str, method: str) -> list[dict[str, Any]]:
         return sorted(self.rows.get((table, how, method), []), key=lambda row: int(row["seed"]))
@@ -100,11 +111,14 @@ def error_table(
     board: Board, columns: Sequence[Column], methods: Sequence[str], where: str = "new_rows",
     paper: dict[tuple[str, Column], float] | None = None,
 ) -> str:  # fmt: skip
-    """Mean ± std over seeds, bold if within one std of the best; in brackets what the paper prints."""
+    """Mean ± std over seeds, bold if within one std of the best; in brackets what the paper prints.
+
+    A number in square brackets is that of the seeds, where they are fewer than elsewhere.
+    """
     lines = []
     shown = [m for m in methods if any(board.errors(c, m, where) for c in columns)]
     if not shown:
-        return "(not run yet)"
+        return NOT_RUN
     for method in shown:
         cells = []
         for column in columns:
@@ -113,8 +127,10 @@ def error_table(
             if errors is None or best is None:
                 cells.append("–")
                 continue
-            text = f"{errors.mean:.3f} ± {errors.std:.3f}"
+            text = f"{errors.mean:.3f} ± {errors.std:.3f}" if len(errors.values) > 1 else f"{errors.mean:.3f}"
             text = f"**{text}**" if errors.mean <= best[1].mean + best[1].std else text
+            if len(errors.values) < board.seeds:
+                text += f" [{len(errors.values)}]"
             printed_too = (paper or {}).get((method, column))
             cells.append(f"{text} ({printed_too:.3f})" if printed_too is not None else text)
         lines.append([method, *cells])
@@ -144,7 +160,7 @@ def _printed_others() -> dict[tuple[str, Column], float]:
 
 
 def _other_columns() -> tuple[Column, ...]:
-    return tuple((t, f"{how}{rate or ''}", "nrmse") for how, rate in MECHANISMS for t in NUMERIC)
+    return tuple((t, mechanism_name(mechanism, rate), "nrmse") for mechanism, rate in MECHANISMS for t in NUMERIC)
 
 
 def _ablation_columns() -> tuple[Column, ...]:
@@ -199,11 +215,34 @@ def _latents(found: Sequence[dict[str, Any]]) -> str:
         return float(np.mean([f[name] for f in found]))
 
     if "active" in found[0]:
-        return f"{mean('active'):.0f} of {found[0]['of']}; {mean('kl'):.2f}"
+        in_use = f"{mean('active'):.0f} of {found[0]['of']}"
+        return in_use if found[0]["kl"] is None else f"{in_use}; {mean('kl'):.2f}"
     observed, hidden = (float(np.mean([np.mean(f[f"kl_{w}"]) for f in found])) for w in ("observed", "hidden"))
     return (
         f"{mean('active_observed'):.0f} seen, {mean('active_hidden'):.0f} hidden of {found[0]['of']}; "
         f"{observed:.2f}, {hidden:.2f}"
+    )
+
+
+def idle_latents(board: Board) -> str:
+    """How often a z that is not in use goes with the error of the mean or mode, and one in use with a lower one."""
+    idle: list[float] = []
+    busy: list[float] = []
+    for method in (*BASELINES, PAPER, DEFAULT):
+        for table, mechanism, measure in TABLE1:
+            rows = board.of(table, mechanism, method)
+            if not rows or any("latents" not in row or measure not in row["new_rows"] for row in rows):
+                continue
+            ratio = float(np.mean([r["new_rows"][measure] / r["new_rows"][f"{measure}_trivial"] for r in rows]))
+            active = max(r["latents"].get("active", r["latents"].get("active_hidden")) for r in rows)
+            (busy if active else idle).append(ratio)
+    if not idle or not busy:
+        return ""
+    return (
+        f"No dimension is in use for hidden cells in {len(idle)} pairs of a method and a column of Table 1: "
+        f"{sum(r > 0.99 for r in idle)} of them have .99 of the trivial error or more, the lowest {min(idle):.2f}. "
+        f"Some are in use in {len(busy)}: {sum(r < 0.99 for r in busy)} of them are below .99, the lowest at "
+        f"{min(busy):.2f}, the highest at {max(busy):.2f}."
     )
 
 
@@ -300,19 +339,28 @@ def _proposals(board: Board) -> str | None:
 def figures(results: Path) -> dict[str, str]:
     board = Board(load(results))
     out = {}
+    if panels := ratio_panels(board):
+        out["paper-ratios.svg"] = lines_svg(panels, "share missing", highlight=DEFAULT, second=PAPER)
+    if bars := ablation_panels(board):
+        out["paper-ablation.svg"] = bars_svg(bars, "NRMSE, MCAR .5")
+    return out
+
+
+def ratio_panels(board: Board) -> list[Lines]:
     panels = []
-    for table, measure in (("phishing", "pfc"), ("mushroom", "pfc"), ("yeast", "nrmse"), ("whitewine", "nrmse"),
-                           ("heart", "pfc"), ("heart", "nrmse")):  # fmt: skip
+    for table, _, measure in TABLE1:
         lines = {}
         for method in ORDER:
             found = [board.errors((table, f"mcar{rate}", measure), method) for rate in RATES]
             if all(found):
                 lines[method] = [(rate, e.mean, e.std) for rate, e in zip(RATES, found, strict=True) if e]
-        if lines:
+        if lines and table != UNIQUE:
             panels.append(Lines(f"{NAMES[table]}, {measure.upper()}", lines))
-    if panels:
-        out["paper-ratios.svg"] = lines_svg(panels, "share missing", highlight=DEFAULT, second=PAPER)
-    bars = []
+    return panels
+
+
+def ablation_panels(board: Board) -> list[Bars]:
+    panels = []
     for name, changes in ((PAPER, PAPER_CHANGES), (DEFAULT, DEFAULT_CHANGES)):
         for table in NUMERIC:
             column = (table, "mcar0.5", "nrmse")
@@ -320,10 +368,8 @@ def figures(results: Path) -> dict[str, str]:
             there = {label: (e.mean, e.std) for label, m in methods.items() if (e := board.errors(column, m))}
             trivial = board.errors(column, TRIVIAL)
             if len(there) > 1 and trivial:
-                bars.append(Bars(f"{name}, {NAMES[table]}", there, trivial.mean))
-    if bars:
-        out["paper-ablation.svg"] = bars_svg(bars, "NRMSE, MCAR .5")
-    return out
+                panels.append(Bars(f"{name}, {NAMES[table]}", there, trivial.mean))
+    return panels
 
 
 # --- the page
@@ -335,46 +381,44 @@ def page(results: Path) -> str | None:
         return None
     board = Board(rows)
     machines = "; ".join(sorted({row["machine"] for row in rows}))
-    seconds = sum(row["seconds"] for row in rows if f"{row['mechanism']}{row['rate'] or ''}" == "mcar0.5"
-                  and ":" not in row["method"])  # fmt: skip
+    hours = sum(row["seconds"] for row in rows if row["mechanism"] == "mcar" and ":" not in row["method"]) / 3600
     methods = [m for m in ORDER if m != WEIGHTED]
-    drawn = figures_names(board)
-    ratios = "![errors over missing ratios](figures/paper-ratios.svg)\n\n" if "ratios" in drawn else ""
-    ablation = "![ablation](figures/paper-ablation.svg)\n\n" if "ablation" in drawn else ""
+    ratios = "![errors over missing ratios](figures/paper-ratios.svg)\n\n" if ratio_panels(board) else ""
+    ablation = "![ablation](figures/paper-ablation.svg)\n\n" if ablation_panels(board) else ""
     return f"""{MADE.format(source="results/paper")}
 # The paper, run again
 
 Every experiment on tables of *Variational Selective Autoencoder* (AISTATS 2021): its baselines, its model read
 literally (`{PAPER}`, `VSAEConfig.paper()`), and what a user of this library gets (`{DEFAULT}`). Trivial predictors
-stand in every table. `vsae bench paper --table NAME` repeats it; NAME is mcar, nonmcar, ratios, masks or ablation.
+stand in every table. `vsae bench paper --table NAME` repeats it; NAME is one of {", ".join(PLANS)}.
 
-**Protocol.** Rows are split 4 : 1, a fifth of the training rows is for early stopping, errors are those of the hidden
-cells of the test rows; masks and splits vary with the seed ({len({row["seed"] for row in rows})} seeds);
-mean ± standard deviation. In brackets: what the paper prints. **Bold**: within one standard deviation of the lowest in
-the column.
+**Protocol.** Rows are split 4 : 1; errors are those of the hidden cells of the test rows; masks and splits vary with
+the seed; mean ± standard deviation over {board.seeds} seeds, or as many as stand in square brackets. Training stops by
+a fifth of the training rows, of which cells are hidden and scored (`{DEFAULT}`: by a tenth of the cells). In round
+brackets: what the paper prints. **Bold**: within one standard deviation of the lowest in the column.
 NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
 The paper's NRMSE follows no definition we could find (its mean imputation would score 1 by its own words), so its
 bracketed NRMSE can not be compared with ours; its PFC can.
 
-The baselines have VSAE's networks, widened until they have as many weights or more. AE, VAE, CVAE and MVAE have its
-likelihoods, too: on min-max scaled numbers, a Gaussian of fixed variance ½. HI-VAE and MIWAE have learned scales, as
-their own papers do. MICE and MissForest are the chains of [the benchmark](benchmark.md).
-{len(rows)} rows; Table 1 took {seconds / 3600:.1f} hours of computing in all. Machines: {machines}.
+The baselines have VSAE's networks, widened until they have as many weights or more, on one latent vector a row. AE,
+VAE, CVAE and MVAE have its likelihoods, scaling and noise in the holes, too: on min-max scaled numbers, a Gaussian of
+fixed variance ½. HI-VAE and MIWAE have learned scales, standardised numbers and zeros in the holes, as their own papers
+do. MICE and MissForest are the chains of [the benchmark](benchmark.md).
+{len(rows)} rows; those of MCAR took {hours:.1f} hours of training in all. Machines: {machines}.
 
 ## Table 1: MCAR, half of the cells missing
 
 {error_table(board, TABLE1, methods, paper=_printed_mcar())}
 
-47 % of the rows of Phishing are copies of other rows, some of them on both sides of the split; the second column has
-each row once. In sample, on the training rows' hidden cells:
+{_copies(board)}In sample, on the training rows' hidden cells:
 
 {error_table(board, TABLE1, methods, "in_sample")}
 
 ## Table 2: not missing at random
 
-NRMSE. The paper's own mechanisms are weak on min-max scaled data: its MAR moves the probability to be missing by less
-than .01 from row to row, nearly MCAR. The strong ones are `LogisticMAR` and `LogisticNMAR` at .5. "weighted": point
-imputations from 1000 importance-weighted samples, as MIWAE's are.
+NRMSE. The paper's own mechanisms are weak on min-max scaled data: under its MAR, the probability to be missing hardly
+moves from row to row, which makes it nearly MCAR. The strong ones are `LogisticMAR` and `LogisticNMAR` at .5.
+"weighted": point imputations from {WEIGHTED_SAMPLES} importance-weighted samples, as MIWAE's are.
 
 {error_table(board, _other_columns(), ORDER, paper=_printed_others())}
 
@@ -386,7 +430,8 @@ imputations from 1000 importance-weighted samples, as MIWAE's are.
 
 ## Masks
 
-The share missing in the training rows, and in {SAMPLED_MASKS:,} masks sampled from the model.
+The share missing in the training rows, and in {SAMPLED_MASKS:,} masks sampled from the model. The paper's figures are
+of 100 masks, and for MCAR the mean over all data sets; the shares it reports for MAR can not come from its recipe.
 
 {masks_table(board)}
 
@@ -402,26 +447,30 @@ NRMSE; each line is the model above it with one change. {PAPER}:
 
 ## Do the latents say anything?
 
-At MCAR .5: dimensions of z whose mean varies over the rows by more than .01 (variance), and KL(q ‖ N(0, I)); for VSAE
-apart for observed attributes (attributive proposal) and hidden ones (collective), the KL per attribute. A model with no
-dimension in use is a constant: its imputations are the mean and the mode.
+At MCAR .5: dimensions of z whose mean varies over the rows (variance above .01), and the KL to the prior; for VSAE
+apart for observed attributes (attributive proposal) and hidden ones (collective), the KL per attribute. A decoder that
+gets a constant z, and no mask, gives constants: at best the mean and the mode.
 
 {collapse_table(board)}
 
+{idle_latents(board)}
+
 ## The paper's claims
 
-{claims(board)}
+{claims(board) or NOT_RUN}
 
 {READING}"""
 
 
-def figures_names(board: Board) -> set[str]:
-    names = set()
-    if any(all(board.errors((t, f"mcar{r}", m), PAPER) for r in RATES) for t, _, m in TABLE1 if t != UNIQUE):
-        names.add("ratios")
-    if any(board.errors((t, "mcar0.5", "nrmse"), f"{PAPER}: no EM") for t in NUMERIC):
-        names.add("ablation")
-    return names
+def _copies(board: Board) -> str:
+    both = [board.of(table, "mcar0.5", PAPER) for table in ("phishing", UNIQUE)]
+    if not all(both):
+        return ""
+    every, once = (rows[0]["rows"] for rows in both)
+    return (
+        f"{1 - once / every:.0%} of the rows of Phishing are copies of other rows, some of them on both sides of the "
+        "split; the second column has each row once. "
+    )
 
 
 def _ratio_columns(measure: str) -> tuple[Column, ...]:
@@ -431,10 +480,9 @@ def _ratio_columns(measure: str) -> tuple[Column, ...]:
 
 READING = """## Reading
 
-Where z is in use, a method beats the mean and the mode; where it is not, it can not. With a fixed variance of ½ on
-columns scaled to [0, 1], whose own variance is .01 to .05, explaining a number perfectly gains less than the KL it
-costs: VAE, CVAE, MVAE and the literal VSAE keep z at its prior for numbers, and print the mean. Categories pay for
-their latents, so there the literal recipes learn something, as long as few cells are missing.
+With a fixed variance of ½ on columns scaled to [0, 1], whose own variance is a few hundredths at most, explaining a
+number perfectly gains less than the KL it costs: where the recipe says so, z stays at its prior and the imputation is
+the mean. Learned scales and a bound that is tighter than the ELBO (MIWAE) keep z alive.
 The literal VSAE has a further reason: an observed attribute is reconstructed from its own latent, so nothing teaches
 the collective proposal, which imputation needs. The default keeps the structure and changes the training: it hides
 known cells and scores them, learns the variances and gives the KL a small weight.

@@ -14,7 +14,6 @@ import platform
 import re
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -27,10 +26,10 @@ import torch
 from vsae import __version__
 from vsae.atomic import write_text
 from vsae.benchmark import data
-from vsae.benchmark.paper.methods import ABLATIONS, DEFAULT, METHODS, PAPER, run_method
-from vsae.benchmark.peers.grid import NEW_SHARE, TaskData, mechanism_of
+from vsae.benchmark.paper.methods import ABLATIONS, CHAINS, DEFAULT, METHODS, PAPER, run_method
+from vsae.benchmark.peers.grid import TaskData
 
-UNIQUE = "phishing_unique"  # 47 % of the rows of phishing are copies of others: here, each stands once
+UNIQUE = "phishing_unique"  # nearly half of the rows of phishing are copies of others: here, each stands once
 TABLES = ("phishing", "mushroom", "yeast", "whitewine", "heart")
 NUMERIC = ("yeast", "whitewine")
 SEEDS = (0, 1, 2)
@@ -50,15 +49,18 @@ class Experiment:
         >>> Experiment("yeast", "paper-mar", 0.0).name, Experiment("yeast", "mcar", 0.5).name
         ('yeast-paper-mar', 'yeast-mcar0.5')
         """
-        return f"{self.table}-{self.mechanism}{self.rate or ''}"
+        return f"{self.table}-{mechanism_name(self.mechanism, self.rate)}"
 
     def task(self, seed: int) -> TaskData:
-        rows = load(self.table)
-        rng = np.random.default_rng([seed, zlib.crc32(self.table.encode())])
-        order = rng.permutation(len(rows))
-        mask = rows.hide(mechanism_of(self.mechanism, self.rate, rows.schema), rng)
-        train, new = np.split(order, [len(rows) - round(NEW_SHARE * len(rows))])
-        return TaskData(seed, rows.take(train), mask[train], rows.take(new), mask[new])
+        return TaskData.of(load(self.table), self.mechanism, self.rate, seed)
+
+
+def mechanism_name(mechanism: str, rate: float) -> str:
+    """
+    >>> mechanism_name("paper-mar", 0.0), mechanism_name("mcar", 0.5)
+    ('paper-mar', 'mcar0.5')
+    """
+    return f"{mechanism}{rate or ''}"
 
 
 def load(table: str) -> data.Rows:
@@ -121,7 +123,7 @@ def rows_of(experiment: Experiment, method: str, seeds: Sequence[int], device: s
     """The JSON rows of one method on the seeds of one experiment."""
     tasks = [experiment.task(seed) for seed in seeds]
     outcomes = run_method(method, tasks, device, changes)
-    used = "cuda" if device == "cuda" or (device is None and torch.cuda.is_available()) else "cpu"
+    used = "cpu" if method in CHAINS else device or ("cuda" if torch.cuda.is_available() else "cpu")
     machine = f"torch {torch.__version__}, {used}, python {platform.python_version()}, {os.cpu_count()} cores"
     return [
         {
@@ -139,8 +141,8 @@ def line(row: dict[str, Any]) -> str:
         for name in ("nrmse", "pfc")
         if name in row["new_rows"]
     )
-    how = f"{row['mechanism']}{row['rate'] or ''}"
-    return f"{row['table']:<15} {how:<10} seed {row['seed']} {row['method']:<16} {errors}; {row['seconds']:.0f} s"
+    mechanism = mechanism_name(row["mechanism"], row["rate"])
+    return f"{row['table']:<15} {mechanism:<10} seed {row['seed']} {row['method']:<16} {errors}; {row['seconds']:.0f} s"
 
 
 def run(

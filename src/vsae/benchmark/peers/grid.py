@@ -39,13 +39,7 @@ class Task:
         return f"{self.table}-{self.mechanism}{self.rate}-seed{self.seed}"
 
     def make(self) -> TaskData:
-        """Rows shuffled and split, holes drawn on all of them; all from the seed and the name of the table."""
-        rows = data.load(self.table)
-        rng = np.random.default_rng([self.seed, zlib.crc32(self.table.encode())])
-        order = rng.permutation(len(rows))
-        mask = rows.hide(mechanism_of(self.mechanism, self.rate, rows.schema), rng)
-        train, new = np.split(order, [len(rows) - round(NEW_SHARE * len(rows))])
-        return TaskData(self.seed, rows.take(train), mask[train], rows.take(new), mask[new])
+        return TaskData.of(data.load(self.table), mechanism=self.mechanism, rate=self.rate, seed=self.seed)
 
 
 @dataclass(frozen=True)
@@ -57,6 +51,15 @@ class TaskData:
     train_mask: NDArray[np.bool_]
     new: data.Rows
     new_mask: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: data.Rows, mechanism: str, rate: float, seed: int) -> TaskData:
+        """Rows shuffled and split, holes drawn on all of them; all from the seed and the name of the table."""
+        rng = np.random.default_rng([seed, zlib.crc32(rows.name.encode())])
+        order = rng.permutation(len(rows))
+        mask = rows.hide(mechanism_of(mechanism, rate, rows.schema), rng)
+        train, new = np.split(order, [len(rows) - round(NEW_SHARE * len(rows))])
+        return cls(seed, rows.take(train), mask[train], rows.take(new), mask[new])
 
     def given(self) -> exchange.Task:
         """What a method is told: no value of a hidden cell, and no more of a column than its levels."""

@@ -43,6 +43,7 @@ ROOMS = [
     "trust",
     "progress",
     "imputation",
+    "marginals",
     "fitted",
     "fitting",
     "table",

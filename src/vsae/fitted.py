@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +20,9 @@ from vsae.config import VSAEConfig
 from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.imputation import CHUNK_NUMBERS, FittedModel, dealt
 from vsae.likelihoods import Bernoulli, ScaledHead
+from vsae.marginals import Marginals
 from vsae.model import VSAE
+from vsae.proposals import number_blocks
 from vsae.randomness import generator, private_rng
 from vsae.remasking import remask
 from vsae.schema import Family, Schema, SchemaError
@@ -27,13 +30,17 @@ from vsae.training import History
 from vsae.trust import Trust
 
 _ENCODING_PARTS = ("loc", "scale", "low", "high")
+_MARGINAL_PARTS = ("generated", "observed", "between", "decimals")
 _CANDIDATES = 20_000  # latents drawn for conditional generation, at least
 _FEW_EFFECTIVE = 100
 _REMASKS = 32  # ways to hide cells of a row when asking for its mask
 
 
+@dataclass
 class FittedVSAE(FittedModel[VSAE]):
     """A fitted model that also generates, embeds and is kept in files."""
+
+    marginals: Marginals | None = None  # of generated numbers; None: as they are decoded
 
     @cached_property
     def drawing(self) -> VSAE:  # type: ignore[override]
@@ -96,7 +103,7 @@ class FittedVSAE(FittedModel[VSAE]):
         pieces = [self._generate(rows, generator(seed, start, self.device)) for start, rows in self._ranges(n)]
         mask = np.concatenate([mask for _, mask in pieces])
         values = {name: np.concatenate([x[name] for x, _ in pieces]) for name in pieces[0][0]}
-        return self.encoding.decode(values), mask
+        return self._natural(values), mask
 
     def generate_masks(self, n: int, *, seed: int = 0) -> Mask:
         """`n` masks from the learned mechanism, (n, M), True = observed."""
@@ -125,7 +132,11 @@ class FittedVSAE(FittedModel[VSAE]):
             "scaling": self.encoding.scaling,
             "history": self.history.__dict__,
             "trust": None if self.trust is None else self.trust.to_json(),
+            "marginals": self.marginals is not None,
         }
+        for part in _MARGINAL_PARTS if self.marginals is not None else ():
+            blocks = getattr(self.marginals, part)
+            tensors |= {f"marginals.{part}.{name}": torch.from_numpy(x) for name, x in blocks.items()}
         return tensors, content
 
     @classmethod
@@ -144,7 +155,13 @@ class FittedVSAE(FittedModel[VSAE]):
         }
         encoding = Encoding(schema, **parts, scaling=content["scaling"])
         trust = None if content["trust"] is None else Trust.from_json(content["trust"])
-        return cls(model.to(device).eval(), encoding, History(**content["history"]), trust)
+        marginals = None
+        if content["marginals"]:
+            names = [b.name for b in number_blocks(schema)]
+            marginals = Marginals(
+                *({name: tensors[f"marginals.{part}.{name}"].numpy() for name in names} for part in _MARGINAL_PARTS)
+            )
+        return cls(model.to(device).eval(), encoding, History(**content["history"]), trust, marginals)
 
     @torch.no_grad()
     def _generate(self, n: int, rng: torch.Generator) -> tuple[dict[str, NDArray[Any]], Mask]:
@@ -187,10 +204,19 @@ class FittedVSAE(FittedModel[VSAE]):
         chosen = torch.multinomial(weight, each, replacement=True, generator=rng)  # (E, each)
         member = torch.arange(config.members, device=self.device)[:, None]
         data = self.drawing.data_network(self.drawing.aggregate(z[member, chosen]), mask[member, chosen])
-        rows = self.encoding.decode({name: dealt(x.sample(rng), n) for name, x in data.items()})
+        rows = self._natural({name: dealt(x.sample(rng), n) for name, x in data.items()})
         for name, value in given.items():
             rows[name][:] = value
         return rows, (dealt(mask[member, chosen].bool(), n) | known) & ~np.array(gone)
+
+    def _natural(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Generated values in standard units → columns."""
+        rows = self.encoding.decode(values)
+        return rows if self.marginals is None else rows | self.marginals(self.schema, values)
+
+    def generated_numbers(self, n: int, seed: int = 0) -> dict[str, NDArray[Any]]:
+        """Generated rows in standard units, before marginals."""
+        return self._generate(n, generator(seed, -2, self.device))[0]
 
     def _conditions(self, given: Mapping[str, float], missing: Sequence[str]) -> tuple[set[int], set[int]]:
         """Indices of the attributes that are given, and of those that must be missing."""

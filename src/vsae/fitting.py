@@ -24,6 +24,7 @@ from vsae.fitted import FittedVSAE
 from vsae.imputation import FittedModel
 from vsae.latent_model import LatentModel, ModelT, Noise
 from vsae.likelihoods import ScaledHead
+from vsae.marginals import Marginals
 from vsae.model import VSAE
 from vsae.randomness import private_rng
 from vsae.remasking import remask
@@ -37,6 +38,7 @@ _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
 _NUMBERS_AT_ONCE = 2**27  # floats: half a gigabyte
 _CALIBRATION_DRAWS = 8
 _TRUST_DRAWS = 4
+_HIDDEN_FOR_MARGINALS = 0.15  # of the observed cells
 _REFIT_RATE = 0.3  # of the peak learning rate: to take the new cells in, not to start over
 _FEWEST_ROWS_TO_SPLIT = 50  # below that no row can be spared: cells of training rows are scored instead
 
@@ -72,8 +74,11 @@ def fit(
         _fit_prior(model, data, seed)
     if config.variance != "fixed":
         _calibrate_spread(model, data, seed)
+    fitted = FittedVSAE(model, encoding, history, trust)
+    if config.prior == "fitted":
+        fitted.marginals = _marginals(fitted, columns, mask, seed)
     _Paths.beside(checkpoint_path).remove()
-    return FittedVSAE(model, encoding, history, trust)
+    return fitted
 
 
 def fit_baseline(
@@ -273,6 +278,17 @@ def _fit_prior(model: VSAE, data: Batch, seed: int) -> None:
         if model.config.mask_modelling:
             z = model.prior.sample(most)
             model.prior.calibrate_mask(model.mask_network(model.aggregate(z)).logits, data.mask.float().mean(0))
+
+
+def _marginals(fitted: FittedVSAE, columns: Columns, mask: Mask, seed: int) -> Marginals:
+    """What generated numbers are mapped to; see marginals.py."""
+    rng = np.random.default_rng(seed)
+    most = _affordable_rows(fitted.schema, fitted.model.config, _MOST_PRIOR_ROWS)
+    rows = rng.permutation(len(mask))[:most]
+    columns, mask = {name: np.asarray(x)[rows] for name, x in columns.items()}, mask[rows]
+    hidden = mask & (rng.random(mask.shape) < _HIDDEN_FOR_MARGINALS)
+    drawn = fitted.drawn_numbers(columns, mask & ~hidden, seed=seed)
+    return Marginals.fit(fitted.schema, columns, mask, hidden, drawn, fitted.generated_numbers(most, seed=seed))
 
 
 def _affordable_rows(schema: Schema, config: VSAEConfig, wanted: int) -> int:

@@ -84,14 +84,23 @@ class FittedModel(Generic[ModelT]):
         """`n` completed tables, each hole a draw from p(x_u | x_o, m): latents, members and noise all vary."""
         if n < 1:
             raise ValueError(f"asked for {n} draws; ask for at least 1")
-        pieces: list[dict[str, NDArray[Any]]] = []
-        for start, batch in self._chunks(columns, mask, max(n, self.model.importance_samples)):
-            pieces.append(self._draws(batch, n, generator(seed, start, self.device)))
-        stacked = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
+        stacked = self._all_draws(columns, mask, n, seed)
         return [
             self._fill(columns, mask, self.encoding.decode({name: x[i] for name, x in stacked.items()}))
             for i in range(n)
         ]
+
+    def drawn_numbers(self, columns: Columns, mask: Mask, *, seed: int = 0) -> dict[str, NDArray[Any]]:
+        """One draw of every cell, seen or not, in standard units, block by block."""
+        return {name: x[0] for name, x in self._all_draws(columns, mask, 1, seed).items()}
+
+    def _all_draws(self, columns: Columns, mask: Mask, n: int, seed: int) -> dict[str, NDArray[Any]]:
+        """(n, rows, …) per block in standard units."""
+        pieces = [
+            self._draws(batch, n, generator(seed, start, self.device))
+            for start, batch in self._chunks(columns, mask, max(n, self.model.importance_samples))
+        ]
+        return {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
 
     def quantiles(
         self, columns: Columns, mask: Mask, levels: Sequence[float], *, draws: int = 200, seed: int = 0

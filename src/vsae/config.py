@@ -63,7 +63,7 @@ class VSAEConfig:
     kl_hidden: float = 0.003
     remask: tuple[float, float] = (0.2, 0.4)  # DIFF(paper): hide this share of what is observed, and score it
     hiding: Hiding = "as_missing"  # … more of what is often missing, or "alike" of every attribute; see remasking.py
-    mask_weight: float = 0.1  # DIFF(paper): of log p(m | z), whose bits would have z tell of the holes, not of the row
+    mask_weight: float = 0.3  # DIFF(paper): of log p(m | z), whose bits would have z tell of the holes, not of the row
     match: float = 0.1  # weight of KL(attributive ‖ collective) where an attribute is known but hidden
     e_step_samples: int = 0  # DIFF(paper): 100; targets from an untrained decoder teach little
     e_step_latents: Literal["prior", "collective"] = "prior"

@@ -13,9 +13,9 @@ class Lines(NamedTuple):
     methods: Mapping[str, Sequence[tuple[float, float, float]]]  # x, mean, std
 
 
-class Bars(NamedTuple):
+class Dots(NamedTuple):
     title: str
-    bars: Mapping[str, tuple[float, float]]  # mean, std
+    dots: Mapping[str, tuple[float, float]]  # mean, std
     trivial: float
 
 
@@ -40,7 +40,7 @@ def lines_svg(panels: Sequence[Lines], x_label: str, highlight: str, second: str
             axes.set_title(panel.title, fontsize=9, color=GREY)
             for j, (name, points) in enumerate(panel.methods.items()):
                 x, mean, std = zip(*points, strict=True)
-                nudged = [at + 0.006 * (j - len(panel.methods) / 2) for at in x]
+                nudged = [at + 0.004 * (j - len(panel.methods) / 2) for at in x]
                 style: dict[str, Any] = {
                     "color": THIN,
                     "lw": 0.8,
@@ -63,27 +63,27 @@ def lines_svg(panels: Sequence[Lines], x_label: str, highlight: str, second: str
         return svg_of(figure)
 
 
-def bars_svg(panels: Sequence[Bars], x_label: str) -> str:
-    """Horizontal bars, two panels a row; the dashed line is the trivial error."""
+def dots_svg(panels: Sequence[Dots], x_label: str) -> str:
+    """Dots with a standard deviation either side, two panels a row; the dashed line is the trivial error."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     rows = -(-len(panels) // 2)
-    most = max(len(panel.bars) for panel in panels)
+    most = max(len(panel.dots) for panel in panels)
     with rc_context(STYLE):
-        figure = Figure(figsize=(8.5, (0.23 * most + 0.55) * rows), facecolor="white", layout="constrained")
+        figure = Figure(figsize=(7.5, (0.2 * most + 0.55) * rows), facecolor="white", layout="constrained")
         for i, panel in enumerate(panels):
             axes = figure.add_subplot(rows, 2, i + 1)
             axes.set_title(panel.title, fontsize=9, color=GREY)
-            means, stds = zip(*panel.bars.values(), strict=True)
-            colours = [BLUE, *[LIGHT] * (len(means) - 1)]
-            places = range(len(means))
-            axes.barh(places, means, xerr=stds, color=colours, height=0.7, error_kw={"lw": 0.8, "ecolor": GREY})
             axes.axvline(panel.trivial, color=GREY, lw=0.9, ls=(0, (4, 3)))
-            axes.set_yticks(places, list(panel.bars), fontsize=8)
-            axes.invert_yaxis()
-            spread = max(max(means), panel.trivial) - min(means)
-            axes.set_xlim(max(0.0, min(means) - 0.6 * spread - 0.02), max(*means, panel.trivial) + 0.25 * spread + 0.01)
+            for place, (mean, std) in enumerate(panel.dots.values()):
+                colour = BLUE if place == 0 else GREY
+                axes.errorbar(mean, place, xerr=std, fmt="o", color=colour, ms=4.5, elinewidth=0.9, capsize=1.5)
+            labels = list(panel.dots) if i % 2 == 0 else [""] * len(panel.dots)
+            axes.set_yticks(range(len(labels)), labels, fontsize=8)
+            axes.set_ylim(len(labels) - 0.4, -0.6)
+            axes.grid(axis="y", color=LIGHT, lw=0.5)
+            axes.set_axisbelow(True)
             axes.set_xlabel(x_label if i >= len(panels) - 2 else "")
             axes.spines[["top", "right"]].set_visible(False)
         return svg_of(figure)

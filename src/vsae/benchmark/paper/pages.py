@@ -13,7 +13,7 @@ import numpy as np
 from vsae.baselines import BASELINES
 from vsae.benchmark.markup import MADE, markdown
 from vsae.benchmark.paper import printed
-from vsae.benchmark.paper.figures import Bars, Lines, bars_svg, lines_svg
+from vsae.benchmark.paper.figures import Dots, Lines, dots_svg, lines_svg
 from vsae.benchmark.paper.methods import (
     CHAINS,
     DEFAULT,
@@ -341,8 +341,8 @@ def figures(results: Path) -> dict[str, str]:
     out = {}
     if panels := ratio_panels(board):
         out["paper-ratios.svg"] = lines_svg(panels, "share missing", highlight=DEFAULT, second=PAPER)
-    if bars := ablation_panels(board):
-        out["paper-ablation.svg"] = bars_svg(bars, "NRMSE, MCAR .5")
+    if dots := ablation_panels(board):
+        out["paper-ablation.svg"] = dots_svg(dots, "NRMSE, MCAR .5")
     return out
 
 
@@ -359,7 +359,7 @@ def ratio_panels(board: Board) -> list[Lines]:
     return panels
 
 
-def ablation_panels(board: Board) -> list[Bars]:
+def ablation_panels(board: Board) -> list[Dots]:
     panels = []
     for name, changes in ((PAPER, PAPER_CHANGES), (DEFAULT, DEFAULT_CHANGES)):
         for table in NUMERIC:
@@ -368,7 +368,7 @@ def ablation_panels(board: Board) -> list[Bars]:
             there = {label: (e.mean, e.std) for label, m in methods.items() if (e := board.errors(column, m))}
             trivial = board.errors(column, TRIVIAL)
             if len(there) > 1 and trivial:
-                panels.append(Bars(f"{name}, {NAMES[table]}", there, trivial.mean))
+                panels.append(Dots(f"{name}, {NAMES[table]}", there, trivial.mean))
     return panels
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from vsae.baselines import BASELINES
 from vsae.benchmark.data import Rows
@@ -18,7 +17,6 @@ from vsae.benchmark.paper.methods import ABLATIONS, DEFAULT, DEFAULT_CHANGES, ME
 from vsae.benchmark.paper.runner import PLANS, TABLES, UNIQUE, Experiment, Runner, plan_of
 from vsae.config import VSAEConfig
 from vsae.fitting import fit
-from vsae.prior import LatentPrior
 from vsae.schema import Schema, categorical, real
 
 needs_data = pytest.mark.skipif(
@@ -276,16 +274,3 @@ def test_the_papers_prior_is_standard_normal_and_the_default_is_fitted():
     fitted = fit(schema, columns, mask, VSAEConfig(steps=300))
     rows, _ = fitted.generate(3000)
     assert np.corrcoef(rows["a"], rows["b"])[0, 1] > 0.9  # N(0, I) would lose the dependence
-
-
-def test_fitted_prior_matches_mean_and_covariance():
-    torch.manual_seed(0)
-    mixing = torch.randn(6, 6)
-    z = (torch.randn(2, 4000, 6) @ mixing + 2.0).unflatten(-1, (3, 2))
-    prior = LatentPrior(2, 3, 2)
-    prior.fit(z, torch.full_like(z, -1.0))
-    drawn = prior.sample(20_000).flatten(-2)
-    for e in range(2):
-        torch.testing.assert_close(drawn[e].mean(0), z[e].flatten(-2).mean(0), atol=0.15, rtol=0.05)
-        expected = z[e].flatten(-2).T.cov() + np.exp(-2) * torch.eye(6)
-        torch.testing.assert_close(drawn[e].T.cov(), expected, atol=0.4, rtol=0.1)

@@ -99,10 +99,8 @@ class LatentPrior(nn.Module):
         inner = torch.eye(self.rank, dtype=z.dtype, device=z.device) + scaled @ factor.transpose(1, 2)
         root = torch.linalg.cholesky(inner)
         log_det = 2 * self.log_scale.double().sum(-1) + 2 * root.diagonal(dim1=1, dim2=2).log().sum(-1)[:, None]
-        parts = []
-        for k in (
-            (self.weight > 0).any(0).nonzero().flatten().tolist()
-        ):  # one at a time: their residuals would take K times the memory
+        parts = []  # one at a time: all residuals together would take K times the memory
+        for k in (self.weight > 0).any(0).nonzero().flatten().tolist():
             residual = z - self.loc[:, k, None].double()
             along = torch.linalg.solve_triangular(root, scaled @ residual.transpose(1, 2), upper=False)
             distance = (residual**2 * inverse).sum(-1) - (along**2).sum(1)

@@ -170,8 +170,8 @@ def _disclosure() -> str:
     return _paragraph(
         "How the settings of `vsae` were chosen: on tables that are none of these, 22 of R's packages (Boston,",
         "CASchools, College, CPS1985, Hitters, HousePrices, Males, Mroz, OJ, PSID1982, Star, WVS, Wage, attrition,",
-        "biopsy, birthwt, colon, credit_data, diamonds, mpg, pbc, wage2), some 700 fits of random settings under MCAR",
-        ".5 and MAR .3; before and besides, ideas were tried out on other masks of the tables here (adult,",
+        "biopsy, birthwt, colon, credit_data, diamonds, mpg, pbc, wage2), some 1,100 fits of random settings under",
+        "MCAR .5 and MAR .3; before and besides, ideas were tried out on other masks of the tables here (adult,",
         "breast_cancer, german_credit and phishing last). Nothing was chosen on holes scored here, but the tables are",
         "not unseen.",
     )

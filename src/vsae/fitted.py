@@ -214,7 +214,7 @@ class FittedVSAE(FittedModel[VSAE]):
         rows = self.encoding.decode(values)
         return rows if self.marginals is None else rows | self.marginals(self.schema, values)
 
-    def generated_numbers(self, n: int, seed: int = 0) -> dict[str, NDArray[Any]]:
+    def generated_values(self, n: int, seed: int = 0) -> dict[str, NDArray[Any]]:
         """Generated rows in standard units, before marginals."""
         return self._generate(n, generator(seed, -2, self.device))[0]
 

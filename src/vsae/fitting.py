@@ -67,9 +67,8 @@ def fit(
     True
     """
     config = config or config_for(schema, len(mask))
-    model, encoding, data, history, trust = _fit(
-        VSAE, schema, columns, mask, config, seed, device, callback, _Paths.beside(checkpoint_path)
-    )
+    paths = _Paths.beside(checkpoint_path)
+    model, encoding, data, history, trust = _fit(VSAE, schema, columns, mask, config, seed, device, callback, paths)
     if config.prior == "fitted":
         _fit_prior(model, data, seed)
     if config.variance != "fixed":
@@ -77,7 +76,7 @@ def fit(
     fitted = FittedVSAE(model, encoding, history, trust)
     if config.prior == "fitted":
         fitted.marginals = _marginals(fitted, columns, mask, seed)
-    _Paths.beside(checkpoint_path).remove()
+    paths.remove()
     return fitted
 
 
@@ -287,8 +286,8 @@ def _marginals(fitted: FittedVSAE, columns: Columns, mask: Mask, seed: int) -> M
     rows = rng.permutation(len(mask))[:most]
     columns, mask = {name: np.asarray(x)[rows] for name, x in columns.items()}, mask[rows]
     hidden = mask & (rng.random(mask.shape) < _HIDDEN_FOR_MARGINALS)
-    drawn = fitted.drawn_numbers(columns, mask & ~hidden, seed=seed)
-    return Marginals.fit(fitted.schema, columns, mask, hidden, drawn, fitted.generated_numbers(most, seed=seed))
+    drawn = fitted.drawn_values(columns, mask & ~hidden, seed=seed)
+    return Marginals.fit(fitted.schema, columns, mask, hidden, drawn, fitted.generated_values(most, seed=seed))
 
 
 def _affordable_rows(schema: Schema, config: VSAEConfig, wanted: int) -> int:

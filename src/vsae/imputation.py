@@ -90,7 +90,7 @@ class FittedModel(Generic[ModelT]):
             for i in range(n)
         ]
 
-    def drawn_numbers(self, columns: Columns, mask: Mask, *, seed: int = 0) -> dict[str, NDArray[Any]]:
+    def drawn_values(self, columns: Columns, mask: Mask, *, seed: int = 0) -> dict[str, NDArray[Any]]:
         """One draw of every cell, seen or not, in standard units, block by block."""
         return {name: x[0] for name, x in self._all_draws(columns, mask, 1, seed).items()}
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.encoding import Columns, Mask
-from vsae.schema import DISCRETE, Block, Family, Schema
+from vsae.encoding import Columns, Mask, numeric_blocks
+from vsae.schema import Block, Family, Schema
 
 _KNOTS = 512
 _FEW_VALUES = 64  # a column with no more distinct values has nothing between them
@@ -82,7 +82,7 @@ class Marginals:
 
 
 def _number_blocks(schema: Schema) -> list[Block]:
-    return [block for block in schema.blocks if block.family not in DISCRETE and block.family is not Family.VECTOR]
+    return [block for block in numeric_blocks(schema) if block.family is not Family.VECTOR]
 
 
 def _data_of(

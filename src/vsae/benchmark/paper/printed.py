@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+Column = tuple[str, str]
+
+
+def _by_column(columns: Sequence[Column], rows: Mapping[str, Sequence[float]]) -> dict[str, dict[Column, float]]:
+    return {name: dict(zip(columns, values, strict=True)) for name, values in rows.items()}
+
+
 #: Table 1, MCAR .5. Columns: (data set, measure).
-MCAR: dict[str, dict[tuple[str, str], float]] = {
-    name: dict(
-        zip(
-            (
-                ("phishing", "pfc"), ("mushroom", "pfc"), ("yeast", "nrmse"), ("whitewine", "nrmse"),
-                ("heart", "pfc"), ("heart", "nrmse"),
-            ),
-            values,
-            strict=True,
-        )
-    )
-    for name, values in {
+MCAR = _by_column(
+    (
+        ("phishing", "pfc"), ("mushroom", "pfc"), ("yeast", "nrmse"), ("whitewine", "nrmse"),
+        ("heart", "pfc"), ("heart", "nrmse"),
+    ),
+    {
         "AE": (0.348, 0.556, 0.737, 0.3772, 0.514, 0.650),
         "VAE": (0.274, 0.470, 0.461, 0.3724, 0.485, 0.630),
         "CVAE": (0.241, 0.445, 0.445, 0.3726, 0.516, 0.605),
         "MVAE": (0.308, 0.586, 0.442, 0.3732, 0.517, 0.636),
         "HI-VAE": (0.238, 0.470, 0.429, 0.3720, 0.481, 0.603),
         "VSAE paper": (0.237, 0.416, 0.419, 0.3719, 0.482, 0.579),
-    }.items()
-}  # fmt: skip
+    },
+)  # fmt: skip
 
 #: Table 2, NRMSE. Columns: (data set, mechanism).
-OTHERS: dict[str, dict[tuple[str, str], float]] = {
+OTHERS: dict[str, dict[Column, float]] = {
     "MIWAE": {
         ("yeast", "paper-mar"): 0.475, ("yeast", "paper-nmar"): 0.456,
         ("whitewine", "paper-mar"): 0.3834, ("whitewine", "paper-nmar"): 0.3723,
@@ -37,7 +40,7 @@ OTHERS: dict[str, dict[tuple[str, str], float]] = {
 }  # fmt: skip
 
 #: The share missing in 100 masks the paper's model sampled, with the share in its data: MCAR over all data sets.
-MASKS: dict[tuple[str, str], tuple[float, float]] = {
+MASKS: dict[Column, tuple[float, float]] = {
     ("", "mcar0.3"): (0.3, 0.312),
     ("", "mcar0.5"): (0.5, 0.496),
     ("", "mcar0.7"): (0.7, 0.692),
@@ -48,10 +51,9 @@ MASKS: dict[tuple[str, str], tuple[float, float]] = {
 }
 
 #: Table 4, NRMSE. Columns: (data set, mechanism). Names as in `methods.PAPER_CHANGES`; "" is the whole model.
-_COLUMNS = [(table, how) for how in ("mcar", "paper-mar", "paper-nmar") for table in ("yeast", "whitewine")]
-ABLATION: dict[str, dict[tuple[str, str], float]] = {
-    name: dict(zip(_COLUMNS, values, strict=True))
-    for name, values in {
+ABLATION = _by_column(
+    [(table, how) for how in ("mcar", "paper-mar", "paper-nmar") for table in ("yeast", "whitewine")],
+    {
         "collective only": (0.426, 0.3730, 0.480, 0.3837, 0.427, 0.3737),
         "attributive only": (0.457, 0.3728, 0.493, 0.3827, 0.434, 0.3729),
         "no mask model": (0.418, 0.3720, 0.485, 0.3834, 0.437, 0.3724),
@@ -59,5 +61,5 @@ ABLATION: dict[str, dict[tuple[str, str], float]] = {
         "EM, 1 sample": (0.433, 0.3719, 0.473, 0.3825, 0.426, 0.3721),
         "EM, 1000 samples": (0.418, 0.3718, 0.471, 0.3826, 0.424, 0.3716),
         "": (0.419, 0.3719, 0.472, 0.3825, 0.425, 0.3717),
-    }.items()
-}
+    },
+)

@@ -11,24 +11,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from vsae.baselines import Baseline, baseline_config
 from vsae.baselines import learn as learn_baseline
 from vsae.batch import Batch
+from vsae.calibration import calibrate, margins
 from vsae.config import VSAEConfig
 from vsae.effort import config_for
 from vsae.em import learn as learn_by_em
-from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
+from vsae.encoding import Columns, Encoding, Mask
 from vsae.fitted import FittedVSAE
 from vsae.imputation import FittedModel
-from vsae.latent_model import LatentModel, ModelT, Noise
-from vsae.likelihoods import ScaledHead
+from vsae.latent_model import LatentModel, ModelT
 from vsae.marginals import Marginals
 from vsae.model import VSAE
 from vsae.randomness import private_rng
 from vsae.remasking import remask
-from vsae.schema import Family, Schema
+from vsae.schema import Schema
 from vsae.training import Callback, History, Learn, Progress, TrainingDiverged, train
 from vsae.trust import Trust
 from vsae.validation import HeldOut
@@ -36,7 +35,6 @@ from vsae.validation import HeldOut
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
 _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
 _NUMBERS_AT_ONCE = 2**27  # floats: half a gigabyte
-_CALIBRATION_DRAWS = 8
 _TRUST_DRAWS = 4
 _HIDDEN_FOR_MARGINALS = 0.15  # of the observed cells
 _REFIT_RATE = 0.3  # of the peak learning rate: to take the new cells in, not to start over
@@ -71,8 +69,6 @@ def fit(
     model, encoding, data, history, trust = _fit(VSAE, schema, columns, mask, config, seed, device, callback, paths)
     if config.prior == "fitted":
         _fit_prior(model, data, seed)
-    if config.variance != "fixed":
-        _calibrate_spread(model, data, seed)
     fitted = FittedVSAE(model, encoding, history, trust)
     if config.prior == "fitted":
         fitted.marginals = _marginals(fitted, columns, mask, seed)
@@ -183,8 +179,13 @@ def _fit(
     try:
         history = trainer(training, held_out, seed=training_seed, callback=callback, checkpoint_path=paths.training)
         trust = _trust(FittedModel(model, encoding), columns, mask, training) if config.trust else None
+        to_calibrate = model if isinstance(model, VSAE) and config.variance != "fixed" else None
+        if to_calibrate is not None:
+            wider = margins(to_calibrate, _rows_to_calibrate_by(training, schema, config, seed), seed)
         if config.refit > 0 and training.withheld is not None:
             _refit(trainer, config, data, history, training_seed, callback, paths.refit)
+        if to_calibrate is not None:
+            calibrate(to_calibrate, _rows_to_calibrate_by(data, schema, config, seed), wider, seed)
     except TrainingDiverged as error:
         error.fitted = _wrapped(model, encoding)
         raise
@@ -267,6 +268,16 @@ def _trust(fitted: FittedModel[Any], columns: Columns, mask: Mask, training: Bat
     return Trust.fit(fitted.schema, columns, mask, withheld, estimates)
 
 
+def _rows_to_calibrate_by(data: Batch, schema: Schema, config: VSAEConfig, seed: int) -> Batch:
+    """Some, if possible such as have withheld cells."""
+    with private_rng(seed, data.mask.device):
+        rows = torch.randperm(data.rows, device=data.mask.device)
+    if data.withheld is not None:
+        rows = rows[data.withheld[rows].any(1).sort(descending=True, stable=True).indices]
+    most = _affordable_rows(schema, config, _MOST_VALIDATION_ROWS) // 4 + 1  # each goes through the networks many times
+    return data.take(rows[:most]).for_members()
+
+
 @torch.no_grad()
 def _fit_prior(model: VSAE, data: Batch, seed: int) -> None:
     """To the latents of the training rows, or of a sample of them."""
@@ -294,29 +305,3 @@ def _affordable_rows(schema: Schema, config: VSAEConfig, wanted: int) -> int:
     """As many of the wanted rows as go through the networks at once in bounded memory, however wide the table is."""
     per_row = config.members * len(schema) * (2 * config.attributive.width + 4 * config.latent_dim)
     return max(64, min(wanted, _NUMBERS_AT_ONCE // per_row))
-
-
-@torch.no_grad()
-def _calibrate_spread(model: VSAE, data: Batch, seed: int) -> None:
-    """Match the spread of draws to the errors on known cells that are hidden for the purpose."""
-    with private_rng(seed, data.mask.device):
-        most = _affordable_rows(model.schema, model.config, _MOST_VALIDATION_ROWS) // _CALIBRATION_DRAWS + 1
-        batch = data.take(torch.randperm(data.rows, device=data.mask.device)[:most]).for_members()
-        visible = remask(batch.mask, 0.15, 0.15)
-        noise = Noise(model.config.members, _CALIBRATION_DRAWS, batch.rows)
-        decoded = model.draws(batch.with_mask(visible), noise).data
-    for block in numeric_blocks(model.schema):
-        head = model.data_network.heads[block.name]
-        assert isinstance(head, ScaledHead)
-        parts = (decoded[block.name].mean, decoded[block.name].scale)  # type: ignore[attr-defined]
-        loc, scale = (part.unflatten(1, (_CALIBRATION_DRAWS, -1)) for part in parts)  # (E, draws, B, …)
-        x = batch.values[block.name]
-        x = x[..., 0] if block.family is Family.INTERVAL else x
-        hidden = (batch.mask & ~visible)[..., list(block.attributes)]  # (1, B, variables)
-        cells = hidden if block.family is not Family.VECTOR else hidden[..., None]
-
-        def total(numbers: Tensor, cells: Tensor = cells) -> Tensor:
-            return (numbers * cells).sum(1).flatten(1)  # (E, columns)
-
-        error, variance = (x - loc.mean(1)) ** 2, (scale**2).mean(1)
-        head.calibrate(total(error), total(loc.var(1)), total(variance))

@@ -34,6 +34,8 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _FIXED_LOG_SCALE = 0.5 * math.log(0.5)  # variance ½: the negative log-likelihood is the squared error
 _PACE = 10.0  # of log σ of a column: Adam moves all weights alike, and this one has farther to go than others
 _SCALE_RANGE = (-5.0, 3.0)  # of log σ in standard units: σ from .007 to 20
+NOISE_RANKS = torch.linspace(0.0, 1.0, 65, dtype=torch.float64)  # of the quantiles that describe a column's noise
+_TAIL = 1e-3  # a normal ends nowhere; its table of quantiles does
 _NARROW = 1e-2  # an interval this narrow has mass density × width to six digits
 
 
@@ -77,12 +79,26 @@ def _normal_log_density(deviation: Tensor, log_scale: Tensor) -> Tensor:
     return -0.5 * (deviation * torch.exp(-log_scale)) ** 2 - log_scale - _HALF_LOG_TAU
 
 
+def _between_quantiles(quantiles: Tensor, rank: Tensor) -> Tensor:
+    """(variables, knots) at ranks in [0, 1), (…, variables) → (…, variables).
+
+    >>> _between_quantiles(torch.tensor([[0.0, 1.0, 3.0]]), torch.tensor([[0.25], [0.75]])).flatten()
+    tensor([0.5000, 2.0000])
+    """
+    place = rank * (quantiles.shape[-1] - 1)
+    below = place.long().clamp_max(quantiles.shape[-1] - 2)
+    table = quantiles.expand(*rank.shape, -1)
+    low, high = (table.gather(-1, (below + i)[..., None])[..., 0] for i in (0, 1))
+    return low + (place - below) * (high - low)
+
+
 @dataclass(frozen=True)
 class Gaussian(_Scored):
     """N(loc, scale²) in standard units: normal or log-normal in natural ones."""
 
     loc: Tensor  # (E, B, variables)
     log_scale: Tensor  # broadcastable to it
+    noise: Tensor | None = None  # (variables, knots): quantiles of what draws add, in units of scale; None: normal
 
     @property
     def scale(self) -> Tensor:
@@ -97,7 +113,9 @@ class Gaussian(_Scored):
         return self.loc
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        return self.loc + self.scale * _normal_like(self.loc, generator)
+        if self.noise is None:
+            return self.loc + self.scale * _normal_like(self.loc, generator)
+        return self.loc + self.scale * _between_quantiles(self.noise, _uniform_like(self.loc, generator))
 
     def log_prob(self, values: Tensor) -> Tensor:
         return _normal_log_density(values - self.loc, self.log_scale)
@@ -369,7 +387,7 @@ class ScaledHead(Head):
 
     slow_log_scale: Tensor  # the weight that is trained
     per_cell: Tensor
-    spread: Tensor  # added to log σ in use, not in training: see `calibrate`
+    spread: Tensor  # added to log σ in use, not in training: see calibration.py
 
     def __init__(self, members: int, columns: int, variance: Variance) -> None:
         super().__init__()
@@ -397,28 +415,29 @@ class ScaledHead(Head):
             log_scale = log_scale + self.spread
         return loc, log_scale.clamp(*_SCALE_RANGE)
 
-    def calibrate(self, squared_error: Tensor, latent_variance: Tensor, variance: Tensor) -> None:
-        """Set the spread so that σ² and the latents' part make up the error seen; sums per column, (E, columns).
-
-        Training that stops early leaves them apart.
-        """
-        wanted = (squared_error - latent_variance).clamp_min(0.05 * squared_error)
-        shift = 0.5 * torch.log(wanted / variance)
-        usable = torch.isfinite(shift)  # a column without cells to judge by stays as it is
-        self.spread += torch.where(usable, shift, 0.0).clamp(-4.0, 4.0)[:, None]
-
 
 class GaussianHead(ScaledHead):
+    noise: Tensor  # (E, variables, knots): quantiles of what draws add to the mean, in units of σ
+
     def __init__(self, block: Block, members: int, variance: Variance) -> None:
         super().__init__(members, len(block), variance)
+        self.register_buffer("noise", normal_quantiles().repeat(members, len(block), 1))
 
     def forward(self, raw: Tensor) -> Gaussian:
-        return Gaussian(*self._gaussian_parameters(raw))
+        return Gaussian(*self._gaussian_parameters(raw), self._noise())
+
+    def _noise(self) -> Tensor | None:
+        return None if self.training else self.noise[:, None]
+
+
+def normal_quantiles() -> Tensor:
+    """At `NOISE_RANKS`, in float32."""
+    return torch.special.ndtri(NOISE_RANKS.clamp(_TAIL, 1 - _TAIL)).float()
 
 
 class IntervalHead(GaussianHead):
     def forward(self, raw: Tensor) -> Interval:
-        return Interval(*self._gaussian_parameters(raw))
+        return Interval(*self._gaussian_parameters(raw), self._noise())
 
 
 class VectorHead(ScaledHead):

@@ -1,7 +1,8 @@
 """How far an estimate is trusted: between the model's and the trivial one, as held-out cells have it.
 
 A column that nothing else explains is best filled with its mean or mode, and a model that saw a few hundred rows is
-surer of itself than it should be. On cells it was not trained on, each column gets a weight w in [0, 1]:
+surer of itself than it should be. On cells it was not trained on, each column gets a weight w in [0, 1], by how far its
+gain over the trivial estimate stands out of chance:
 
     numbers   mean + w (estimate - mean)
     levels    ∝ estimate^w · frequency^(1 - w)
@@ -11,6 +12,7 @@ Few cells say little of one column, so its weight leans towards the one that sui
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -86,22 +88,51 @@ _Cells = Mapping[str, tuple[NDArray[Any], NDArray[np.float64]]]  # variable → 
 
 
 def _weights_of_numbers(cells: _Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Least squares, one slope a column, drawn towards the common one."""
-    products, squares, sizes = {}, {}, {}
+    """One slope of truth over estimate a column, and what it is worth."""
+    truth: dict[str, NDArray[np.float64]] = {}
+    guess: dict[str, NDArray[np.float64]] = {}
     for name, (x, estimate) in cells.items():
         d, e = x - trivial[name], estimate - trivial[name]
         size = float(np.abs(d).max(initial=0.0))
         if size > 0 and np.std(d / size) > 0:  # what does not vary says nothing
             d, e = d / size, e / size  # squares of 1e300 would overflow
-            d, e = d / np.std(d), e / np.std(d)
-            products[name], squares[name], sizes[name] = float(d @ e), float(e @ e), len(x)
-    common = sum(products.values()) / max(sum(squares.values()), 1e-9) if squares else 1.0
-    weights = dict.fromkeys(cells, common)
-    for name, square in squares.items():
-        leaning = _LEANING_NUMBERS * square / sizes[name]
-        if square > 0:
-            weights[name] = (products[name] + leaning * common) / (square + leaning)
-    return {name: float(np.clip(weight, 0.0, 1.0)) for name, weight in weights.items()}
+            truth[name], guess[name] = d / np.std(d), e / np.std(d)
+    if not truth:
+        return dict.fromkeys(cells, 1.0)
+    common = _Slope.of(np.concatenate(list(truth.values())), np.concatenate(list(guess.values())))
+    own = {name: _Slope.of(truth[name], guess[name], common) for name in truth}
+    return {name: own.get(name, common).weight for name in cells}
+
+
+@dataclass(frozen=True)
+class _Slope:
+    """Of a regression through the origin; its error allows for residuals that grow with the estimate."""
+
+    value: float
+    error: float
+    residual: float  # mean square
+
+    @classmethod
+    def of(cls, truth: NDArray[np.float64], guess: NDArray[np.float64], common: _Slope | None = None) -> _Slope:
+        """As if some more cells had been seen that lie about the `common` slope."""
+        squares = float(guess @ guess)
+        if squares == 0:
+            return common or cls(0.0, 1.0, 1.0)
+        product, more = float(truth @ guess), 0.0
+        if common is not None:
+            more = _LEANING_NUMBERS * squares / len(truth)
+            product += more * common.value
+        value = product / (squares + more)
+        residual = (truth - value * guess) ** 2
+        noise = float(guess**2 @ residual) + (0.0 if common is None else more * common.residual)
+        return cls(value, math.sqrt(noise) / (squares + more), float(residual.mean()))
+
+    @property
+    def weight(self) -> float:
+        """Least for a slope that may be chance. One below 1 counts as 1 where it may be: the refit mends it."""
+        if self.value <= 0:
+            return 0.0
+        return min(1.0, self.value + 2 * self.error) * self.value**2 / (self.value**2 + self.error**2)
 
 
 def _weights_of_levels(cells: _Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:

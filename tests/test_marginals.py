@@ -1,4 +1,4 @@
-"""Generated numbers take the values that the data have."""
+"""Generated columns have the distributions that the data's have."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from scipy import stats
 from vsae.config import VSAEConfig
 from vsae.fitted import FittedVSAE
 from vsae.fitting import fit
-from vsae.marginals import Marginals
-from vsae.schema import Schema, count, real
+from vsae.marginals import Drawn, Marginals, Steering
+from vsae.schema import Schema, categorical, count, real
 
 ZEROS = Schema([real("gain"), real("half")])
 
@@ -22,8 +22,9 @@ def zero_inflated(n: int, seed: int = 0):
 
 
 def mapped(columns, mask, hidden, drawn, generated, schema=ZEROS):
-    marginals = Marginals.fit(schema, columns, mask, hidden, {"gaussian": drawn}, {"gaussian": generated})
-    return marginals(schema, {"gaussian": generated})
+    marginals = Marginals.of(schema, columns, mask, hidden, Drawn({"gaussian": drawn}, {}))
+    made = Drawn({"gaussian": generated}, {})
+    return Steering.of(schema, marginals, made)(schema, made, np.random.default_rng(0))
 
 
 def test_ranks_stay_and_values_are_the_columns_own():
@@ -61,6 +62,32 @@ def test_a_column_never_observed_is_left_to_the_decoder():
     assert list(out) == ["half"]
 
 
+def test_shares_of_levels_are_the_data_s_and_rows_keep_their_leaning():
+    rng = np.random.default_rng(0)
+    schema = Schema([categorical("c", 3)])
+    codes = rng.choice(3, size=900, p=[0.6, 0.3, 0.1])
+    mask = np.ones((900, 1), dtype=bool)
+    share = rng.dirichlet([1.0, 1.0, 1.0], size=900)
+    marginals = Marginals.of(schema, {"c": codes}, mask, ~mask, Drawn({}, {"c": share}))
+    made = Drawn({}, {"c": share})
+    out = Steering.of(schema, marginals, made)(schema, made, rng)["c"]
+    np.testing.assert_allclose(np.bincount(out) / 900, np.bincount(codes) / 900, atol=0.02)
+    assert share[out == 2, 2].mean() > share[out != 2, 2].mean() + 0.2  # it is not a lottery
+
+
+def test_shares_allow_for_levels_that_go_missing():
+    """Level 1 hides; the draws know it, and so do the shares."""
+    rng = np.random.default_rng(0)
+    schema = Schema([categorical("c", 2)])
+    codes = (rng.random(4000) < 0.5).astype(int)
+    mask = (rng.random((4000, 1)) < 0.3) | (codes == 0)[:, None]
+    hidden = mask & (rng.random((4000, 1)) < 0.3)
+    share = np.eye(2)[codes] * 0.9 + 0.05
+    marginals = Marginals.of(schema, {"c": codes}, mask, hidden, Drawn({}, {"c": share}))
+    assert codes[mask[:, 0]].mean() < 0.3
+    assert marginals.shares["c"][1] == pytest.approx(0.5, abs=0.05)
+
+
 def test_generated_rows_have_the_data_s_distribution_also_after_a_file(tmp_path):
     columns = zero_inflated(600)
     columns["visits"] = np.random.default_rng(2).poisson(2.0, 600)
@@ -78,4 +105,4 @@ def test_generated_rows_have_the_data_s_distribution_also_after_a_file(tmp_path)
 
 def test_the_papers_preset_keeps_what_is_decoded():
     columns = zero_inflated(100)
-    assert fit(ZEROS, columns, np.ones((100, 2), dtype=bool), VSAEConfig.paper(epochs=1)).marginals is None
+    assert fit(ZEROS, columns, np.ones((100, 2), dtype=bool), VSAEConfig.paper(epochs=1)).steering is None

@@ -55,6 +55,10 @@ class Batch:
         """A data set (n, …) as one batch (1, n, …) that all members share."""
         return self._each(lambda x: x[None])
 
+    def split(self, members: int) -> Batch:
+        """A data set (E·B, …) as a batch (E, B, …): each member has rows of its own."""
+        return self._each(lambda x: x.unflatten(0, (members, -1)))
+
     @classmethod
     def joined(cls, parts: Sequence[Batch]) -> Batch:
         """One after the other along the first dimension: data sets (n, …), or batches (E, B, …) of other members."""

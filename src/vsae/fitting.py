@@ -23,7 +23,6 @@ from vsae.encoding import Columns, Encoding, Mask
 from vsae.fitted import FittedVSAE
 from vsae.imputation import FittedModel
 from vsae.latent_model import LatentModel, ModelT
-from vsae.marginals import Marginals
 from vsae.model import VSAE
 from vsae.randomness import private_rng
 from vsae.remasking import remask
@@ -36,7 +35,6 @@ _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the scor
 _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
 _NUMBERS_AT_ONCE = 2**27  # floats: half a gigabyte
 _TRUST_DRAWS = 4
-_HIDDEN_FOR_MARGINALS = 0.15  # of the observed cells
 _REFIT_RATE = 0.3  # of the peak learning rate: to take the new cells in, not to start over
 _FEWEST_ROWS_TO_SPLIT = 50  # below that no row can be spared: cells of training rows are scored instead
 
@@ -71,7 +69,7 @@ def fit(
         _fit_prior(model, data, seed)
     fitted = FittedVSAE(model, encoding, history, trust)
     if config.prior == "fitted":
-        fitted.marginals = _marginals(fitted, columns, mask, seed)
+        _steer(fitted, columns, mask, seed)
     paths.remove()
     return fitted
 
@@ -290,15 +288,13 @@ def _fit_prior(model: VSAE, data: Batch, seed: int) -> None:
             model.prior.calibrate_mask(model.mask_network(model.aggregate(z)).logits, data.mask.float().mean(0))
 
 
-def _marginals(fitted: FittedVSAE, columns: Columns, mask: Mask, seed: int) -> Marginals:
-    """What generated numbers are mapped to; see marginals.py."""
-    rng = np.random.default_rng(seed)
-    most = _affordable_rows(fitted.schema, fitted.model.config, _MOST_PRIOR_ROWS)
-    rows = rng.permutation(len(mask))[:most]
-    columns, mask = {name: np.asarray(x)[rows] for name, x in columns.items()}, mask[rows]
-    hidden = mask & (rng.random(mask.shape) < _HIDDEN_FOR_MARGINALS)
-    drawn = fitted.drawn_values(columns, mask & ~hidden, seed=seed)
-    return Marginals.fit(fitted.schema, columns, mask, hidden, drawn, fitted.generated_values(most, seed=seed))
+def _steer(fitted: FittedVSAE, columns: Columns, mask: Mask, seed: int) -> None:
+    """Generated rows get the marginals of some of the rows, whose number each member must have the same share of."""
+    members = fitted.drawing.config.members
+    most = min(len(mask), _affordable_rows(fitted.schema, fitted.model.config, _MOST_PRIOR_ROWS // 2))
+    order = np.random.default_rng(seed).permutation(len(mask))
+    rows = np.resize(order, max(members, most - most % members))
+    fitted.steer({name: np.asarray(x)[rows] for name, x in columns.items()}, mask[rows], seed)
 
 
 def _affordable_rows(schema: Schema, config: VSAEConfig, wanted: int) -> int:

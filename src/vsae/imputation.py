@@ -69,8 +69,9 @@ class FittedModel(Generic[ModelT]):
         """Per variable: means of numbers (n,) and vectors (n, d), probabilities of levels (n, levels)."""
         samples = self._even(draws)
         parts = [self._estimate(batch, samples, weighted) for _, batch in self._chunks(columns, mask, samples)]
-        blocks = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        out = {v.name: x for b in self.schema.blocks for v, x in zip(b.variables, _of(b, blocks[b.name]), strict=True)}
+        out: dict[str, NDArray[Any]] = {}
+        for block in self.schema.blocks:
+            out |= per_variable(block, np.concatenate([part[block.name] for part in parts]))
         return out if self.trust is None else self.trust(out)
 
     def probabilities(
@@ -89,10 +90,6 @@ class FittedModel(Generic[ModelT]):
             self._fill(columns, mask, self.encoding.decode({name: x[i] for name, x in stacked.items()}))
             for i in range(n)
         ]
-
-    def drawn_values(self, columns: Columns, mask: Mask, *, seed: int = 0) -> dict[str, NDArray[Any]]:
-        """One draw of every cell, seen or not, in standard units, block by block."""
-        return {name: x[0] for name, x in self._all_draws(columns, mask, 1, seed).items()}
 
     def _all_draws(self, columns: Columns, mask: Mask, n: int, seed: int) -> dict[str, NDArray[Any]]:
         """(n, rows, …) per block in standard units."""
@@ -222,12 +219,14 @@ def _along_draws(x: Tensor, chosen: Tensor) -> Tensor:
     return x.gather(1, index)
 
 
-def _of(block: Block, share: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """A block's estimates per variable; levels have three ways to be laid out."""
+def per_variable(block: Block, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """A block's means or probabilities, apart for its variables; levels have three ways to be laid out."""
     if block.family not in DISCRETE:
-        return [share[:, j] for j in range(len(block))]
-    if block.family is Family.BERNOULLI:
-        return [np.stack([1 - share[:, j], share[:, j]], axis=1) for j in range(len(block))]
-    if block.family is Family.CUMULATIVE:
-        return [share[:, j, :size] for j, size in enumerate(block.sizes)]
-    return np.split(share, np.cumsum(block.sizes)[:-1], axis=1)
+        parts = [x[:, j] for j in range(len(block))]
+    elif block.family is Family.BERNOULLI:
+        parts = [np.stack([1 - x[:, j], x[:, j]], axis=1) for j in range(len(block))]
+    elif block.family is Family.CUMULATIVE:
+        parts = [x[:, j, :size] for j, size in enumerate(block.sizes)]
+    else:
+        parts = np.split(x, np.cumsum(block.sizes)[:-1], axis=1)
+    return {variable.name: part for variable, part in zip(block.variables, parts, strict=True)}

@@ -1,91 +1,146 @@
-"""Generated numbers with the distribution of the data's, column by column.
+"""Generated rows with the distributions of the data's columns, one by one.
 
-A decoder's Gaussian does not know that a column has zeros in nine rows of ten, ends at 40 or comes in halves. So a
-generated number keeps its rank and takes the value of that rank in the data: the dependence between columns is the
-model's, each column's own distribution is the data's. `Marginals` holds some hundred quantiles of each column, not its
-cells.
+A decoder's Gaussian does not know that a column has zeros in nine rows of ten, ends at 40 or comes in halves, and small
+errors in the probabilities of levels add up. So a generated number keeps its rank and takes the value of that rank in
+the data, and the probabilities of levels are shifted until their mean is the share in the data: the dependence between
+columns is the model's, each column's own distribution is the data's.
 
 What is observed need not be distributed as what is missing: high incomes hide, old patients skip a test. So the data's
-distribution is that of the observed cells and of draws for the missing ones, the draws first mapped by rank to values,
-as known cells that were hidden for the purpose have it.
+distribution is that of the observed cells and of draws for the missing ones, the draws first set right by what known
+cells that were hidden for the purpose have to say about draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vsae.encoding import Columns, Mask, numeric_blocks
-from vsae.schema import Block, Family, Schema
+from vsae.schema import DISCRETE, Block, Family, Schema
 
 _KNOTS = 512
-_FEW_VALUES = 64  # a column with no more distinct values has nothing between them
+_FEW_VALUES = 64  # a column with no more distinct values has nothing between them,
+_REPEATED = 0.5  # nor has one with fewer distinct values than this share of its cells
 _MOST_DECIMALS = 6
 _FEWEST_CELLS = 20  # to learn from what draws for missing cells are worth
+_SHIFTS = 20  # rounds until the mean of shifted probabilities is the share wanted
+_LEAST = 1e-6  # share of a level
+_PARTS = ("quantiles", "between", "decimals", "shares")
 _P = np.concatenate([[0.0], (np.arange(_KNOTS - 2) + 0.5) / (_KNOTS - 2), [1.0]])
 
-Blocks = Mapping[str, NDArray[np.float64]]
+Arrays = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Draws before anything is set right: numbers in standard units, (n, variables) per block; probabilities of levels,
+    (n, levels) per variable.
+    """
+
+    numbers: Arrays
+    levels: Arrays
+
+    def plain_codes(self, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        return {name: _codes(share, rng) for name, share in self.levels.items()}
 
 
 @dataclass(frozen=True)
 class Marginals:
-    """Per block of numbers: quantiles, (knots, variables), of generated numbers in standard units, and of the data's in
-    natural units; (variables,) each, whether values lie between the quantiles, and how many decimals they have.
+    """Each column's distribution in the data: some hundred quantiles in natural units, not its cells; shares of levels.
+
+    Per block of numbers quantiles, (knots, variables), and (variables,) whether values lie between them and how many
+    decimals they have; per variable with levels the shares of these.
     """
 
-    generated: Blocks
-    observed: Blocks
+    quantiles: Arrays
     between: Mapping[str, NDArray[np.bool_]]
     decimals: Mapping[str, NDArray[np.int64]]  # -1: as they come
+    shares: Arrays
 
     @classmethod
-    def fit(
-        cls, schema: Schema, columns: Columns, mask: Mask, hidden: Mask, drawn: Blocks, generated: Blocks
-    ) -> Marginals:
-        """From some rows (n, M), of whose observed cells some were `hidden`, and draws for all that was not seen;
-        and from generated rows. Both in standard units, block by block.
-        """
-        ours: dict[str, NDArray[np.float64]] = {}
-        theirs: dict[str, NDArray[np.float64]] = {}
+    def of(cls, schema: Schema, columns: Columns, mask: Mask, hidden: Mask, drawn: Drawn) -> Marginals:
+        """From some rows (n, M), of whose observed cells some were `hidden`, and draws for all that was not seen."""
+        quantiles: dict[str, NDArray[np.float64]] = {}
         between: dict[str, NDArray[np.bool_]] = {}
         decimals: dict[str, NDArray[np.int64]] = {}
         for block in _number_blocks(schema):
             values = []
             for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
-                x, draws = np.asarray(columns[variable.name], dtype=np.float64), drawn[block.name][:, j]
-                values.append(_data_of(x, mask[:, i], hidden[:, i], draws))
-            ours[block.name] = np.quantile(generated[block.name].astype(np.float64), _P, axis=0)
-            theirs[block.name] = np.stack([_quantiles(x) for x in values], axis=1)
-            between[block.name] = np.array([len(np.unique(x)) > _FEW_VALUES for x in values])
+                x, draws = np.asarray(columns[variable.name], dtype=np.float64), drawn.numbers[block.name][:, j]
+                values.append(_numbers_of(x, mask[:, i], hidden[:, i], draws))
+            quantiles[block.name] = np.stack([_quantiles(x) for x in values], axis=1)
+            between[block.name] = np.array([len(np.unique(x)) > max(_FEW_VALUES, _REPEATED * len(x)) for x in values])
             decimals[block.name] = np.array([_decimals(x) for x in values])
-        return cls(ours, theirs, between, decimals)
+        shares = {}
+        for variable in schema.variables:
+            if variable.family in DISCRETE:
+                i, x = schema.attribute_of[variable.name], np.asarray(columns[variable.name])
+                shares[variable.name] = _shares_of(x, mask[:, i], hidden[:, i], drawn.levels[variable.name])
+        return cls(quantiles, between, decimals, shares)
 
-    def __call__(self, schema: Schema, values: Blocks) -> dict[str, NDArray[np.float64]]:
-        """Generated numbers in standard units, block by block → variable → natural units."""
-        out: dict[str, NDArray[np.float64]] = {}
+
+@dataclass(frozen=True)
+class Steering:
+    """What brings generated draws to the marginals of the data."""
+
+    marginals: Marginals
+    quantiles: Arrays  # of draws, block by block
+    shifts: Arrays  # of the log probabilities of levels, per variable
+
+    @classmethod
+    def of(cls, schema: Schema, marginals: Marginals, drawn: Drawn) -> Steering:
+        """From draws like those to come."""
+        quantiles = {block.name: np.quantile(drawn.numbers[block.name], _P, axis=0) for block in _number_blocks(schema)}
+        shifts = {name: _shift(share, marginals.shares[name]) for name, share in drawn.levels.items()}
+        return cls(marginals, quantiles, shifts)
+
+    def __call__(self, schema: Schema, drawn: Drawn, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        """Variable → values in natural units, or codes; what never was observed is left out."""
+        out: dict[str, NDArray[Any]] = {}
         for block in _number_blocks(schema):
             for j, variable in enumerate(block.variables):
-                observed = self.observed[block.name][:, j]
+                observed = self.marginals.quantiles[block.name][:, j]
                 if np.isnan(observed).any():  # never observed
                     continue
-                rank = np.interp(values[block.name][:, j], self.generated[block.name][:, j], _P)
-                if self.between[block.name][j]:
+                rank = np.interp(drawn.numbers[block.name][:, j], self.quantiles[block.name][:, j], _P)
+                if self.marginals.between[block.name][j]:
                     x = np.interp(rank, _P, observed)
-                    digits = int(self.decimals[block.name][j])
+                    digits = int(self.marginals.decimals[block.name][j])
                     out[variable.name] = np.round(x, digits) if digits >= 0 else x
                 else:
                     out[variable.name] = observed[np.clip(np.searchsorted(_P, rank), 0, _KNOTS - 1)]
-        return out
+        return out | {name: _codes(x * np.exp(self.shifts[name]), rng) for name, x in drawn.levels.items()}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        parts = {f"data/{part}": getattr(self.marginals, part) for part in _PARTS}
+        parts |= {"draws/quantiles": self.quantiles, "draws/shifts": self.shifts}
+        return {f"{part}/{name}": x for part, arrays in parts.items() for name, x in arrays.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Steering:
+        def part(prefix: str) -> dict[str, NDArray[Any]]:
+            return {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
+
+        marginals = Marginals(*(part(f"data/{name}/") for name in _PARTS))
+        return cls(marginals, part("draws/quantiles/"), part("draws/shifts/"))
+
+
+def _codes(weight: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """A level for each row, in proportion to its weights, (n, levels); one row in each nth of chance."""
+    cumulated = weight.cumsum(axis=1)
+    place = (rng.permutation(len(weight)) + rng.random(len(weight))) / len(weight) * cumulated[:, -1]
+    return np.minimum((cumulated <= place[:, None]).sum(axis=1), weight.shape[1] - 1)
 
 
 def _number_blocks(schema: Schema) -> list[Block]:
     return [block for block in numeric_blocks(schema) if block.family is not Family.VECTOR]
 
 
-def _data_of(
+def _numbers_of(
     x: NDArray[np.float64], observed: NDArray[np.bool_], hidden: NDArray[np.bool_], draws: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The observed values of a column, and one for each missing cell."""
@@ -94,6 +149,35 @@ def _data_of(
         return seen
     rank = np.interp(draws[~observed], np.quantile(draws[hidden], _P), _P)
     return np.concatenate([seen, np.quantile(known, rank, method="inverted_cdf")])
+
+
+def _shares_of(
+    x: NDArray[Any], observed: NDArray[np.bool_], hidden: NDArray[np.bool_], share: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Of the levels of a column, from its observed codes and the probabilities, (n, levels), of the missing ones."""
+    levels = share.shape[1]
+    counts = np.bincount(x[observed].astype(int), minlength=levels).astype(np.float64)
+    if hidden.sum() >= _FEWEST_CELLS and not observed.all():
+        known = np.bincount(x[hidden].astype(int), minlength=levels) / hidden.sum()
+        weight = share[~observed] * np.exp(_shift(share[hidden], known))
+        counts += (weight / weight.sum(axis=1, keepdims=True)).sum(axis=0)
+    return np.maximum(counts / max(counts.sum(), 1.0), _LEAST) if counts.any() else np.full(levels, 1 / levels)
+
+
+def _shift(share: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What to add to log probabilities, (n, levels), for their mean to be as wanted; (levels,).
+
+    >>> share = np.array([[0.9, 0.1], [0.5, 0.5]])
+    >>> shifted = share * np.exp(_shift(share, np.array([0.5, 0.5])))
+    >>> (shifted / shifted.sum(1, keepdims=True)).mean(0).round(3)
+    array([0.5, 0.5])
+    """
+    shift = np.zeros(share.shape[1])
+    for _ in range(_SHIFTS if len(share) else 0):
+        weight = share * np.exp(shift)
+        mean = (weight / weight.sum(axis=1, keepdims=True)).mean(axis=0)
+        shift += np.log(np.maximum(wanted, _LEAST) / np.maximum(mean, _LEAST))
+    return shift
 
 
 def _quantiles(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -132,6 +132,11 @@ def test_fit_then_everything_from_the_model(clinic_csv, tmp_path):
     assert len(body) == 7
     assert {row[header.index("sex")] for row in body} == {"female"}
     assert {row[header.index("income")] for row in body} == {""}
+    assert "--against" in rows.stderr
+    checked = invoke("sample", model, "-n", 60, "-o", tmp_path / "new.csv", "--against", clinic_csv)
+    assert checked.exit_code == 0, checked.output
+    assert "between real rows; copies 0.0%" in checked.stderr
+    assert "warning" not in checked.stderr
     shown = invoke("inspect", model)
     assert "fitted on 120 rows" in shown.stdout
     assert "insurance" in shown.stdout

@@ -168,6 +168,20 @@ def test_samples_masks_and_conditions(trained):
             imputer.sample(3, given=bad)
 
 
+def test_odd_rows_are_found_and_copies_told_from_new_rows(trained):
+    imputer, clinic = trained
+    frame = clinic.frame()
+    complete = clinic.frame(complete=True)
+    scores = imputer.density(complete)
+    assert scores.shape == (len(frame),)
+    shuffled = complete.assign(systolic=complete["systolic"].to_numpy()[::-1], age=100 - complete["age"])
+    assert (imputer.density(shuffled) < scores).mean() > 0.75
+    assert imputer.density(frame.head(0)).shape == (0,)
+    assert not imputer.closeness(imputer.sample(300, random_state=1), frame).suspicious
+    assert imputer.closeness(complete, frame).suspicious
+    assert imputer.closeness(frame.head(0), frame) is None
+
+
 def test_the_mechanism_is_learned(trained):
     imputer, clinic = trained
     frame = clinic.frame()

@@ -21,6 +21,7 @@ from vsae.files import DEFAULT_NA
 if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
     from vsae.files import FileTable
+    from vsae.privacy import Closeness
 
 app = typer.Typer(
     name="vsae",
@@ -147,6 +148,9 @@ def sample(
     given: Annotated[
         list[str] | None, typer.Option(help="A condition: sex=F, or income= for a missing income; repeatable.")
     ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="The table fitted on: says whether new rows are copies of its.")
+    ] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     format: Format = None,
@@ -157,10 +161,15 @@ def sample(
 
         check_target(out, format=format)
         imputer = loaded(model)
+        real = None if against is None else read(against, None, None, None, None, quiet)
         drawn = imputer.sample(
             rows, with_missing=with_missing, given=conditions(imputer, given), random_state=seed, container="dict"
         )
         write_table(out, {str(name): column for name, column in drawn.items()}, format=format)
+        if real is not None:
+            report_closeness(imputer.closeness(drawn, real.data))
+        elif not quiet:
+            print("vsae: give --against the table fitted on to see whether rows are copies of its", file=sys.stderr)
 
 
 @app.command()
@@ -437,6 +446,19 @@ def missing_codes(options: list[str] | None) -> dict[str, list[Any]] | None:
             raise ValueError(f"--missing {option}: write it as column=code,code")
         codes.setdefault(name, []).extend(literal(value) for value in values.split(","))
     return codes
+
+
+def report_closeness(found: Closeness | None) -> None:
+    if found is None:
+        print("vsae: no row has enough cells in common with another to tell copies by", file=sys.stderr)
+        return
+    print(f"vsae: {found}", file=sys.stderr)
+    if found.suspicious:
+        print(
+            "vsae: warning: rows lie nearer to those fitted on than these to each other: they may give some of them "
+            "away; fit with less effort or on more rows",
+            file=sys.stderr,
+        )
 
 
 def conditions(imputer: VSAEImputer, options: list[str] | None) -> dict[Any, Any]:

@@ -19,6 +19,7 @@ from vsae.config import VSAEConfig
 from vsae.effort import Effort, config_for
 from vsae.fitted import FittedVSAE
 from vsae.fitting import fit
+from vsae.privacy import Closeness, closeness
 from vsae.progress import training_progress
 from vsae.table import Encoded, Table, TableError
 
@@ -223,6 +224,22 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         if not encoded.n_rows:
             return np.zeros((*encoded.mask.shape, self.fitted_.model.config.latent_dim), dtype=np.float32)
         return self.fitted_.embed(encoded.columns, encoded.mask)
+
+    def density(self, X: Any) -> NDArray[np.float64]:
+        """How likely the model finds each row and its holes: log p(m) + log p(x | m), (n,), for outliers.
+
+        The lowest rows are the odd ones. A row with fewer cells scores higher: compare rows with like holes.
+        """
+        _, encoded = self._encoded(X)
+        return self.fitted_.density(encoded.columns, encoded.mask) if encoded.n_rows else np.zeros(0)
+
+    def closeness(self, rows: Any, X: Any) -> Closeness | None:
+        """Whether generated `rows` are copies of those of `X`, say of the table fitted on: see `Closeness`."""
+        _, generated = self._encoded(rows)
+        _, real = self._encoded(X)
+        if not generated.n_rows or not real.n_rows:
+            return None
+        return closeness(self.fitted_.schema, (generated.columns, generated.mask), (real.columns, real.mask))
 
     # --- files
 

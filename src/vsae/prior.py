@@ -99,13 +99,18 @@ class LatentPrior(nn.Module):
         inner = torch.eye(self.rank, dtype=z.dtype, device=z.device) + scaled @ factor.transpose(1, 2)
         root = torch.linalg.cholesky(inner)
         log_det = 2 * self.log_scale.double().sum(-1) + 2 * root.diagonal(dim1=1, dim2=2).log().sum(-1)[:, None]
-        parts = []  # one at a time: all residuals together would take K times the memory
-        for k in (self.weight > 0).any(0).nonzero().flatten().tolist():
-            residual = z - self.loc[:, k, None].double()
-            along = torch.linalg.solve_triangular(root, scaled @ residual.transpose(1, 2), upper=False)
-            distance = (residual**2 * inverse).sum(-1) - (along**2).sum(1)
-            parts.append(self.weight[:, k, None].double().log() - 0.5 * (distance + log_det))
-        return torch.logsumexp(torch.stack(parts), dim=0) - 0.5 * d * math.log(2 * math.pi)
+
+        def along(x: Tensor) -> Tensor:
+            return torch.linalg.solve_triangular(root, scaled @ x.transpose(1, 2), upper=False).transpose(1, 2)
+
+        centre = (self.weight[..., None] * self.loc).sum(1, keepdim=True).double()  # keeps the squares small
+        z, loc = z - centre, self.loc.double() - centre
+        of_z, of_loc = along(z), along(loc)
+        square_z, square_loc = (((x**2 * inverse).sum(-1) - (y**2).sum(-1)) for x, y in ((z, of_z), (loc, of_loc)))
+        product = (z * inverse) @ loc.transpose(1, 2) - of_z @ of_loc.transpose(1, 2)  # (E, n, K)
+        distance = square_z[..., None] - 2 * product + square_loc[:, None]
+        parts = self.weight[:, None].double().log() - 0.5 * (distance + log_det[..., None])
+        return torch.logsumexp(parts, dim=-1) - 0.5 * d * math.log(2 * math.pi)
 
     @torch.no_grad()
     def calibrate_mask(self, logits: Tensor, rate: Tensor) -> None:

@@ -84,7 +84,8 @@ class RowGenerator:
         if condition:
             z, forced = self._chosen(z, condition, each, rng)
         decoded, mask = self._decoded(z, rng, forced)
-        return condition.on_columns(self._natural(self._drawn(decoded, rng), rng)), condition.on_mask(mask)
+        columns = self._natural(self._drawn(decoded, rng), rng, evenly=not condition)
+        return condition.on_columns(columns), condition.on_mask(mask)
 
     # --- from latents to rows
 
@@ -115,10 +116,10 @@ class RowGenerator:
                 numbers[block.name] = x.sample(rng).flatten(0, 1).cpu().numpy()
         return Drawn(numbers, levels)
 
-    def _natural(self, drawn: Drawn, rng: torch.Generator) -> dict[str, NDArray[Any]]:
+    def _natural(self, drawn: Drawn, rng: torch.Generator, evenly: bool) -> dict[str, NDArray[Any]]:
         numbers = np.random.default_rng(int(torch.randint(2**62, (1,), generator=rng, device=self.device)))
         columns = self.encoding.decode(drawn.numbers)
-        columns |= self.steering(self.schema, drawn, numbers) if self.steering else drawn.plain_codes(numbers)
+        columns |= self.steering(self.schema, drawn, numbers, evenly) if self.steering else drawn.plain_codes(numbers)
         return {v.name: columns[v.name] for v in self.schema.variables}
 
     def _redrawn(self, columns: Columns, visible: Mask, rng: torch.Generator) -> Drawn:
@@ -163,8 +164,9 @@ class RowGenerator:
 
 
 def _evenly(mask: Bernoulli, rng: torch.Generator) -> Tensor:
-    """A draw whose rates are closer to the probabilities' means than chance has it: one row in each nth of chance."""
-    seen = mask.mean.flatten(0, 1)  # (E · each, M)
-    place = torch.rand(seen.shape, generator=rng, device=seen.device).argsort(0)
-    place = (place + torch.rand(seen.shape, generator=rng, device=seen.device)) / len(seen)
-    return (place < seen).long().view(mask.logits.shape)
+    """Systematic sampling, as in marginals.py: each attribute is observed as often as its probabilities add up to."""
+    seen = mask.mean.flatten(0, 1).double()  # (E · each, M)
+    order = torch.rand(seen.shape, generator=rng, device=seen.device).argsort(0)
+    start = torch.rand(1, seen.shape[1], generator=rng, device=seen.device)
+    edges = torch.floor(torch.cat([start * 0, start + seen.gather(0, order).cumsum(0)]))
+    return torch.empty_like(order).scatter(0, order, edges.diff(dim=0).long()).view(mask.logits.shape)

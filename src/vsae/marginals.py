@@ -29,6 +29,7 @@ _MOST_DECIMALS = 6
 _FEWEST_CELLS = 20  # to learn from what draws for missing cells are worth
 _SHIFTS = 20  # rounds until the mean of shifted probabilities is the share wanted
 _LEAST = 1e-6  # share of a level
+_ENOUGH_ROWS = 200  # for a row's rank among them to say as much as its value does
 _PARTS = ("quantiles", "between", "decimals", "shares")
 _P = np.concatenate([[0.0], (np.arange(_KNOTS - 2) + 0.5) / (_KNOTS - 2), [1.0]])
 
@@ -98,8 +99,13 @@ class Steering:
         shifts = {name: _shift(share, marginals.shares[name]) for name, share in drawn.levels.items()}
         return cls(marginals, quantiles, shifts)
 
-    def __call__(self, schema: Schema, drawn: Drawn, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        """Variable → values in natural units, or codes; what never was observed is left out."""
+    def __call__(
+        self, schema: Schema, drawn: Drawn, rng: np.random.Generator, evenly: bool = False
+    ) -> dict[str, NDArray[Any]]:
+        """Variable → values in natural units, or codes; what never was observed is left out.
+
+        `evenly`: the rows are a sample of the whole, so their ranks are spread over the whole, too.
+        """
         out: dict[str, NDArray[Any]] = {}
         for block in _number_blocks(schema):
             for j, variable in enumerate(block.variables):
@@ -107,6 +113,8 @@ class Steering:
                 if np.isnan(observed).any():  # never observed
                     continue
                 rank = np.interp(drawn.numbers[block.name][:, j], self.quantiles[block.name][:, j], _P)
+                if evenly and len(rank) >= _ENOUGH_ROWS:
+                    rank = (rank.argsort(kind="stable").argsort() + rng.random(len(rank))) / len(rank)
                 if self.marginals.between[block.name][j]:
                     x = np.interp(rank, _P, observed)
                     digits = int(self.marginals.decimals[block.name][j])
@@ -130,10 +138,22 @@ class Steering:
 
 
 def _codes(weight: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """A level for each row, in proportion to its weights, (n, levels); one row in each nth of chance."""
-    cumulated = weight.cumsum(axis=1)
-    place = (rng.permutation(len(weight)) + rng.random(len(weight))) / len(weight) * cumulated[:, -1]
-    return np.minimum((cumulated <= place[:, None]).sum(axis=1), weight.shape[1] - 1)
+    """A level for each row, in proportion to its weights, (n, levels): systematic sampling, one level after the other.
+
+    The rows are put in a random order, and a level comes up each time its probabilities have added up to one more.
+    Each row has its own probabilities, and each level as many rows as they add up to.
+    """
+    n, levels = weight.shape
+    code = np.full(n, levels - 1)
+    rows, rest = rng.permutation(n), weight.sum(axis=1)
+    for k in range(levels - 1):
+        share = weight[rows, k] / np.maximum(rest[rows], 1e-300)
+        edges = np.floor(rng.random() + np.cumsum(np.minimum(share, 1.0)))
+        hit = np.diff(edges, prepend=0.0) > 0
+        code[rows[hit]] = k
+        rest[rows] -= weight[rows, k]
+        rows = rng.permutation(rows[~hit])
+    return code
 
 
 def _number_blocks(schema: Schema) -> list[Block]:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import sys
 
 from vsae.benchmark import ablation, scaling
+from vsae.benchmark.generation import runner as generation
 from vsae.benchmark.paper import runner as paper
 from vsae.benchmark.peers import runner as peers
 
-BENCHMARKS = {"ablation": ablation.main, "paper": paper.main, "peers": peers.main, "scaling": scaling.main}
+BENCHMARKS = {
+    "ablation": ablation.main,
+    "generation": generation.main,
+    "paper": paper.main,
+    "peers": peers.main,
+    "scaling": scaling.main,
+}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in BENCHMARKS:

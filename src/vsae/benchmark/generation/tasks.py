@@ -1,0 +1,105 @@
+"""What generators are given and judged by: a table with its label among the columns, split, with holes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vsae.benchmark import data
+from vsae.benchmark.generation import fidelity, judges
+from vsae.benchmark.peers.adapters import task as exchange
+from vsae.benchmark.peers.grid import CORE, Grid, Task, TaskData
+
+Rows = NDArray[np.float64]
+
+#: The column that models trained on generated rows have to predict.
+TARGETS = {
+    "breast_cancer": "target", "whitewine": "quality", "yeast": "class", "concrete": "Concrete compressive strength",
+    "mushroom": "class", "phishing": "Result", "german_credit": "class", "adult": "income",
+}  # fmt: skip
+FEWEST_ROWS = 1000
+GRID = Grid(CORE.tables, (("mcar", 0.3), ("mar", 0.3)), (11,))
+
+
+@dataclass(frozen=True)
+class Reality:
+    """Real rows, (n, p) with NaN where nothing is known: as they are, and with the holes that methods see."""
+
+    seed: int
+    target: int
+    given: exchange.Task
+    train: Rows
+    test: Rows
+    test_with_holes: Rows
+
+    @classmethod
+    def of(cls, task: Task) -> Reality:
+        return cls.from_rows(data.load(task.table, label=True), task, TARGETS[task.table])
+
+    @classmethod
+    def from_rows(cls, rows: data.Rows, task: Task, target: str) -> Reality:
+        made = TaskData.of(rows, mechanism=task.mechanism, rate=task.rate, seed=task.seed)
+        given = made.given()
+        train, test = (np.where(part.variables_known(), part.matrix(), np.nan) for part in (made.train, made.new))
+        at = int(np.flatnonzero(given.names == target)[0])
+        return cls(task.seed, at, replace(given, new=given.new[:0]), train, test, given.new)
+
+    @cached_property
+    def lesson(self) -> judges.Lesson:
+        return judges.Lesson(self.target, self.given.discrete)
+
+    def scores(self, with_holes: Rows, complete: Rows | None) -> dict[str, Any]:
+        """All that a row says of generated rows. Rows without holes are judged where the method makes them.
+
+        A method may make more rows than there are real ones. All of them tell its shares of holes; the rest is judged
+        by as many as were given, and not so few that chance hides what it learned.
+        """
+        nulls = fidelity.null_rate_error(self.given.train, with_holes, self.given.names)
+        number = max(FEWEST_ROWS, len(self.train))
+        with_holes, complete = self._some(with_holes, number), self._some(complete, number)
+        best, levels, names = with_holes if complete is None else complete, self.given.levels, self.given.names
+        fresh = self.test_with_holes if complete is None else self.test
+        return {
+            "association": fidelity.association_error(self.train, best, levels, names),
+            "marginal": fidelity.marginal_distance(self.train, best, levels, names),
+            "auc": self._told_apart(with_holes, complete),
+            "utility": self._utility(with_holes, complete),
+            "nulls": nulls,
+            "nearness": fidelity.nearness(self.train, fresh, best, levels),
+        }
+
+    def _some(self, rows: Rows | None, number: int) -> Any:
+        if rows is None or len(rows) <= number:
+            return rows
+        return rows[np.random.default_rng(self.seed).choice(len(rows), number, replace=False)]
+
+    def _told_apart(self, with_holes: Rows, complete: Rows | None) -> dict[str, float]:
+        out = {"holes": judges.real_or_synthetic(self.test_with_holes, with_holes, self.given.discrete, self.seed)}
+        if complete is not None:
+            out["complete"] = judges.real_or_synthetic(self.test, complete, self.given.discrete, self.seed)
+        return out
+
+    def _utility(self, with_holes: Rows, complete: Rows | None) -> dict[str, Any]:
+        """Of what was learned from generated rows, and from the real ones, with holes and without."""
+        lessons = {"holes": with_holes, "complete": complete, "real_holes": self.given.train, "real": self.train}
+        scores = {
+            name: self.lesson.score(rows, self.test, self.seed) for name, rows in lessons.items() if rows is not None
+        }
+        return {"measure": self.lesson.measure, **scores}
+
+
+def checked(task: exchange.Task, rows: Any, *, holes: bool) -> Rows:
+    """Generated rows as floats, every code a level of its column; one of another shape or kind raises."""
+    rows = np.asarray(rows, dtype=float)
+    if rows.ndim != 2 or rows.shape[1] != len(task.names) or not len(rows):
+        raise ValueError(f"the generated rows have shape {rows.shape}, not (rows, {len(task.names)})")
+    if np.isinf(rows).any() or (np.isnan(rows).any() and not holes):
+        raise ValueError("the generated rows hold what is no number" if holes else "complete rows have holes")
+    strange = task.discrete & ((rows < 0) | (rows >= task.levels) | (rows != np.rint(rows))) & ~np.isnan(rows)
+    if strange.any():
+        raise ValueError(f"column {task.names[strange.any(axis=0)][0]!r}: codes that are no level of it")
+    return rows

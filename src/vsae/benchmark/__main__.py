@@ -5,15 +5,19 @@ from __future__ import annotations
 import sys
 
 from vsae.benchmark import ablation, scaling
+from vsae.benchmark.calibration import rubin
+from vsae.benchmark.calibration import runner as calibration
 from vsae.benchmark.generation import runner as generation
 from vsae.benchmark.paper import runner as paper
 from vsae.benchmark.peers import runner as peers
 
 BENCHMARKS = {
     "ablation": ablation.main,
+    "calibration": calibration.main,
     "generation": generation.main,
     "paper": paper.main,
     "peers": peers.main,
+    "rubin": rubin.main,
     "scaling": scaling.main,
 }
 

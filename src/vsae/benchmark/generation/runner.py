@@ -1,6 +1,6 @@
 """`vsae bench generation`: generators fitted on the same incomplete rows, their rows judged by real ones.
 
-One run becomes one JSON row. A row that is there is not computed again, unless forced; one that failed is, if asked for.
+One run becomes one JSON row. A row that is there is not computed again unless forced; one that failed is, if asked for.
 """
 
 from __future__ import annotations

@@ -56,26 +56,25 @@ class Reality:
         """All that a row says of generated rows. Rows without holes are judged where the method makes them.
 
         A method may make more rows than there are real ones. All of them tell its shares of holes; the rest is judged
-        by as many as were given, and not so few that chance hides what it learned.
+        by as many as were given, and not so few that chance hides what it learned. `by_chance` is what real rows,
+        as many drawn with replacement, are found to be off.
         """
         nulls = fidelity.null_rate_error(self.given.train, with_holes, self.given.names)
         number = max(FEWEST_ROWS, len(self.train))
-        with_holes, complete = self._some(with_holes, number), self._some(complete, number)
+        with_holes, complete = with_holes[:number], None if complete is None else complete[:number]
+        again = self.train[np.random.default_rng(self.seed).integers(len(self.train), size=number)]
         best, levels, names = with_holes if complete is None else complete, self.given.levels, self.given.names
         fresh = self.test_with_holes if complete is None else self.test
         return {
-            "association": fidelity.association_error(self.train, best, levels, names),
-            "marginal": fidelity.marginal_distance(self.train, best, levels, names),
+            "association": fidelity.association_error(self.train, best, levels, names)
+            | {"by_chance": fidelity.association_error(self.train, again, levels, names)["mean"]},
+            "marginal": fidelity.marginal_distance(self.train, best, levels, names)
+            | {"by_chance": fidelity.marginal_distance(self.train, again, levels, names)["mean"]},
             "auc": self._told_apart(with_holes, complete),
             "utility": self._utility(with_holes, complete),
             "nulls": nulls,
             "nearness": fidelity.nearness(self.train, fresh, best, levels),
         }
-
-    def _some(self, rows: Rows | None, number: int) -> Any:
-        if rows is None or len(rows) <= number:
-            return rows
-        return rows[np.random.default_rng(self.seed).choice(len(rows), number, replace=False)]
 
     def _told_apart(self, with_holes: Rows, complete: Rows | None) -> dict[str, float]:
         out = {"holes": judges.real_or_synthetic(self.test_with_holes, with_holes, self.given.discrete, self.seed)}

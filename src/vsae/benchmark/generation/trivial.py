@@ -19,8 +19,12 @@ def independent(real: Reality, number: int, rng: np.random.Generator) -> tuple[R
 
 
 def real_rows(real: Reality, number: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """Training rows drawn with replacement: as they were given, and as they are behind their holes."""
-    at = rng.integers(len(real.train), size=number)
+    """The training rows, shuffled, again and again: as they were given, and as they are behind their holes.
+
+    Not drawn with replacement: a classifier that is shown some rows twice tells them from real ones by that.
+    """
+    passes = -(-number // len(real.train))
+    at = np.concatenate([rng.permutation(len(real.train)) for _ in range(passes)])[:number]
     return real.given.train[at], _filled(real.train, rng)[at]
 
 

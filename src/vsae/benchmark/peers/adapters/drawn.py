@@ -1,5 +1,7 @@
 """The exchange for multiple imputation: task.npz in, drawn.npz out, for one folder or for several. Needs numpy only.
 
+An adapter is a script beside this file:
+
     from drawn import Drawn, run
     from task import Task, timed
 

@@ -1,5 +1,7 @@
 """The exchange for generation: task.npz in, whose `new` is empty, and generated.npz out. Needs numpy only.
 
+An adapter is a script beside this file:
+
     from generated import MANY_ROWS, Generated, run
     from task import Task, timed
 
@@ -28,7 +30,7 @@ MANY_ROWS = 10_000  # so many that a column's share of holes is known to half a 
 
 @dataclass(frozen=True)
 class Generated:
-    """`MANY_ROWS` new rows, (n, p), with holes where the method makes them, and without any if it can make such rows too."""
+    """`MANY_ROWS` new rows, (n, p): with holes where the method makes them, and without any if it can do that too."""
 
     version: str
     seconds: float  # CPU seconds to fit

@@ -21,10 +21,11 @@ AT_ONCE = 5
 def draw(task: Task, number: int) -> Drawn:
     part = task.varying()
     train, new = part.frames()
-    levels = {name: "fast" for name, discrete in zip(train.columns, part.discrete, strict=True) if discrete}
-    strategy = {name: "normal" for name in train.columns} | levels
+    strategy = {
+        name: "fast" if discrete else "normal" for name, discrete in zip(train.columns, part.discrete, strict=True)
+    }
 
-    def chains(first: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def chains(first: int) -> dict[str, list[np.ndarray]]:
         several = min(AT_ONCE, number - first)
         kernel = miceforest.ImputationKernel(
             train,
@@ -33,15 +34,16 @@ def draw(task: Task, number: int) -> Drawn:
             random_state=task.seed + first,
         )
         kernel.mice(ITERATIONS, num_threads=int(os.environ.get("OMP_NUM_THREADS", "1")))
-        return completed(kernel, "train", several), completed(kernel.impute_new_data(new), "new", several)
+        out = {"train": completed(kernel, "train", several)}
+        return out | ({"new": completed(kernel.impute_new_data(new), "new", several)} if len(new) else {})
 
     def completed(data: miceforest.ImputedData, which: str, several: int) -> list[np.ndarray]:
         tables = [data.complete_data(i).set_axis(part.names, axis=1) for i in range(several)]
         return [task.widened(which, part.array(table)) for table in tables]
 
-    pairs, seconds = timed(lambda: [chains(first) for first in range(0, number, AT_ONCE)])
-    rows, others = (np.stack([table for pair in pairs for table in pair[side]]) for side in (0, 1))
-    return Drawn(f"miceforest {miceforest.__version__}", seconds, rows, others)
+    several, seconds = timed(lambda: [chains(first) for first in range(0, number, AT_ONCE)])
+    parts = {part: np.concatenate([tables[part] for tables in several]) for part in several[0]}
+    return Drawn(f"miceforest {miceforest.__version__}", seconds, parts["train"], parts.get("new"))
 
 
 if __name__ == "__main__":

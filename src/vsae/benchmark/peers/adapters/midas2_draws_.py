@@ -22,7 +22,8 @@ def draw(task: Task, number: int) -> Drawn:
         return widened("train")
 
     train, seconds = timed(fit)
-    return Drawn(f"midasverse-midas {version('midasverse-midas')}", seconds, train, widened("new"))
+    new = widened("new") if len(task.new) else None
+    return Drawn(f"midasverse-midas {version('midasverse-midas')}", seconds, train, new)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ def generate(task: Task) -> Generated:
     _, seconds = timed(model.fit, frame(task, "train"))
     with_holes, seconds_rows = timed(model.sample, MANY_ROWS)
     complete = model.sample(MANY_ROWS, imputation={"columns": list(with_holes.columns)})
-    return Generated(f"mostlyai-engine {version('mostlyai-engine')}", seconds, seconds_rows, array(task, with_holes), array(task, complete))
+    package = f"mostlyai-engine {version('mostlyai-engine')}"
+    return Generated(package, seconds, seconds_rows, array(task, with_holes), array(task, complete))
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ def generate(task: Task, effort: Effort) -> Generated:
     _, seconds = timed(imputer.fit, task.frame("train"))
     with_holes, seconds_rows = timed(imputer.sample, MANY_ROWS, with_missing=True)
     complete = imputer.sample(MANY_ROWS)
-    return Generated(
-        f"vsae {vsae.__version__}", seconds, seconds_rows, task.array(with_holes), task.array(complete)
-    )  # fmt: skip
+    version = f"vsae {vsae.__version__}"
+    return Generated(version, seconds, seconds_rows, task.array(with_holes), task.array(complete))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from vsae.benchmark.peers import runner as peers
 
 BENCHMARKS = {
     "ablation": ablation.main,
-    "calibration": calibration.main,
-    "generation": generation.main,
+    "calibration": calibration.BENCH.main,
+    "generation": generation.BENCH.main,
     "paper": paper.main,
     "peers": peers.main,
     "rubin": rubin.main,

@@ -11,21 +11,21 @@ import argparse
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.atomic import write_text
 from vsae.benchmark.peers.adapters.task import Task
-from vsae.benchmark.peers.processes import ENVIRONMENTS, Method, Processes, machine, one_line
+from vsae.benchmark.peers.bench import Kept, Report, Row, known, outcome, ready, with_options
+from vsae.benchmark.peers.processes import Method, Processes, machine, one_line
 from vsae.pooling import Pooled, pool
 
 Rows = NDArray[np.float64]
 BETA = (1.0, 0.5, 0.5)  # β₀, β₁, β₂
 ROWS, DRAWS, REPEATS, BATCH = 300, 20, 200, 50
+OUT, LIMIT = Path("results/rubin"), 1800.0  # seconds a batch may take
 CORRELATION = 0.6
 HOLES = (-1.08, 0.5, 1.5)  # P(x₁ missing) = sigmoid of these on (1, x₂, y - β₀): 35 % on average
 
@@ -96,50 +96,40 @@ METHODS: dict[str, Method | Direct] = {
 }
 
 
-@dataclass(frozen=True)
-class Runner:
-    """Where rows go and under which conditions they come about."""
+def one(kept: Kept, processes: Processes, method: str, first: int) -> str:
+    """One batch of repeats, unless its row is there; a line about it."""
+    name = f"{method}-{first}"
+    begin = f"{method:<14} repeats {first} to {first + BATCH - 1}:"
+    if (there := kept.row(name)) is not None:
+        return f"{begin} {outcome(there, in_words)} (there)"
+    if not ready(METHODS[method], processes):
+        return f"{begin} no environment; run `make peers`"
+    row = measured(method, range(first, first + BATCH), processes)
+    kept.keep(name, row)
+    return f"{begin} {outcome(row, in_words)}"
 
-    out: Path = Path("results/rubin")
-    processes: Processes = field(default_factory=lambda: Processes(limit=1800.0))
-    force: bool = False  # run once more what is there
 
-    def path(self, method: str, first: int) -> Path:
-        return self.out / f"{method.replace(' ', '-')}-{first}.json"
-
-    def one(self, method: str, first: int) -> str:
-        """One batch of repeats, unless its row is there; a line about it."""
-        path = self.path(method, first)
-        if path.exists() and not self.force:
-            return f"{line(json.loads(path.read_text()))} (there)"
-        way = METHODS[method]
-        if isinstance(way, Method) and not self.processes.python(way.environment).exists():
-            return f"{method:<14} no environment; run `make peers`"
-        row = self.measured(method, range(first, first + BATCH))
-        write_text(path, json.dumps(row, indent=1) + "\n")
-        return line(row)
-
-    def measured(self, method: str, repeats: range) -> dict[str, Any]:
-        way = METHODS[method]
-        row: dict[str, Any] = {
-            "method": method, "first": repeats[0], "status": "ok", "error": None, "estimates": None, "seconds": None,
-            "memory_mb": None, "rows": ROWS, "draws": DRAWS if isinstance(way, Method) else 1, "version": None,
-            "threads": self.processes.threads, "limit": self.processes.limit, "machine": machine(),
-        }  # fmt: skip
-        if not isinstance(way, Method):
-            return row | {"estimates": [summary(pooled(way(simulate(repeat)))) for repeat in repeats]}
-        with tempfile.TemporaryDirectory() as parent:
-            folders = [Path(parent, str(repeat)) for repeat in repeats]
-            for folder, repeat in zip(folders, repeats, strict=True):
-                folder.mkdir()
-                task_of(simulate(repeat), repeat).write(folder)
-            row |= self.processes.call(way, *folders)
-            if row["status"] != "ok":
-                return row
-            try:
-                return row | analysed(folders)
-            except (OSError, KeyError, ValueError) as error:
-                return row | {"status": "failed", "error": one_line(f"{type(error).__name__}: {error}")}
+def measured(method: str, repeats: range, processes: Processes) -> Row:
+    way = METHODS[method]
+    row: Row = {
+        "method": method, "first": repeats[0], "status": "ok", "error": None, "estimates": None, "seconds": None,
+        "memory_mb": None, "rows": ROWS, "draws": DRAWS if isinstance(way, Method) else 1, "version": None,
+        "threads": processes.threads, "limit": processes.limit, "machine": machine(),
+    }  # fmt: skip
+    if not isinstance(way, Method):
+        return row | {"estimates": [summary(pooled(way(simulate(repeat)))) for repeat in repeats]}
+    with tempfile.TemporaryDirectory() as parent:
+        folders = [Path(parent, str(repeat)) for repeat in repeats]
+        for folder, repeat in zip(folders, repeats, strict=True):
+            folder.mkdir()
+            task_of(simulate(repeat), repeat).write(folder)
+        row |= processes.call(way, *folders)
+        if row["status"] != "ok":
+            return row
+        try:
+            return row | analysed(folders)
+        except (OSError, KeyError, ValueError) as error:
+            return row | {"status": "failed", "error": one_line(f"{type(error).__name__}: {error}")}
 
 
 def task_of(sample: Sample, seed: int) -> Task:
@@ -175,7 +165,7 @@ class Validity(NamedTuple):
     error: float  # root mean square
 
     @classmethod
-    def of(cls, rows: Iterable[dict[str, Any]], coefficient: int = 1) -> Validity:
+    def of(cls, rows: Iterable[Row], coefficient: int = 1) -> Validity:
         answers = [answer for row in rows for answer in row["estimates"] or ()]
         parts = ("estimate", "low", "high")
         estimate, low, high = (np.array([answer[name][coefficient] for answer in answers]) for name in parts)
@@ -190,37 +180,23 @@ class Validity(NamedTuple):
 
 
 def run(
-    runner: Runner,
-    methods: Iterable[str] = tuple(METHODS),
-    repeats: int = REPEATS,
-    report: Callable[[str], None] = print,
+    kept: Kept, processes: Processes, methods: Iterable[str], repeats: int = REPEATS, report: Report = print
 ) -> None:
-    wanted = list(methods)
-    if unknown := set(wanted) - set(METHODS):
-        raise ValueError(f"there is no method {', '.join(sorted(unknown))}; there are {', '.join(METHODS)}")
-    runner.out.mkdir(parents=True, exist_ok=True)
+    wanted = known(methods, METHODS)
     for method in METHODS:
         for first in range(0, repeats, BATCH) if method in wanted else ():
-            report(runner.one(method, first))
+            report(one(kept, processes, method, first))
 
 
-def line(row: dict[str, Any]) -> str:
-    begin = f"{row['method']:<14} repeats {row['first']} to {row['first'] + BATCH - 1}"
-    if row["status"] != "ok":
-        return f"{begin} {row['status']} {row['error'] or ''}"
+def in_words(row: Row) -> str:
     found = Validity.of([row])
-    return f"{begin}: coverage {found.coverage:.3f}, bias {found.bias:+.3f}, width {found.width:.3f}, {row['seconds'] or 0:.0f} s"  # noqa: E501
+    return (
+        f"coverage {found.coverage:.3f}, bias {found.bias:+.3f}, width {found.width:.3f}, {row['seconds'] or 0:.0f} s"
+    )
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m vsae.benchmark rubin", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Runner.out)
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument("--limit", type=float, default=1800.0, help="seconds a batch may take")
-    parser.add_argument("--threads", type=int, default=Processes.threads, help="of each run")
-    parser.add_argument("--environments", type=Path, default=ENVIRONMENTS, help="where `make peers` put them")
-    parser.add_argument("--force", action="store_true", help="run again what is there")
-    o = parser.parse_args(arguments)
-    runner = Runner(o.out, Processes(o.limit, o.threads, o.environments), o.force)
-    run(runner, o.methods, o.repeats, lambda text: print(text, flush=True))
+    o, kept, processes = with_options(parser, arguments, OUT, METHODS, LIMIT)
+    run(kept, processes, o.methods, o.repeats, lambda text: print(text, flush=True))

@@ -42,13 +42,13 @@ def scores(
 
 def of_numbers(truth: Rows, draws: Rows, hidden: NDArray[np.bool_]) -> dict[str, float]:
     """Coverage of central intervals, pooled over cells, its lowest and highest column, and the CRPS / std."""
-    out = {"cells": int(hidden.sum())}
+    out = {"cells": float(hidden.sum()), "crps": crps(truth, draws[:CRPS_DRAWS], ~hidden, fair=True).value}
     for level in INTERVALS:
-        score = interval_coverage(truth, *central_interval(draws, level), ~hidden)
-        name = f"coverage{100 * level:.0f}"
-        columns = {f"{name}_lowest": np.nanmin(score.per_column), f"{name}_highest": np.nanmax(score.per_column)}
-        out |= {name: score.value, **{key: float(value) for key, value in columns.items()}}
-    return out | {"crps": crps(truth, draws[:CRPS_DRAWS], ~hidden, fair=True).value}
+        score, name = interval_coverage(truth, *central_interval(draws, level), ~hidden), f"coverage{100 * level:.0f}"
+        out[name] = score.value
+        out[f"{name}_lowest"] = float(np.nanmin(score.per_column))
+        out[f"{name}_highest"] = float(np.nanmax(score.per_column))
+    return out
 
 
 def central_interval(draws: Rows, level: float) -> tuple[Rows, Rows]:
@@ -131,5 +131,3 @@ def _outcomes(p: Rows, rng: np.random.Generator) -> NDArray[np.int64]:
     """Levels drawn from the probabilities themselves."""
     below = np.cumsum(p, axis=1) < rng.random((len(p), 1))
     return np.minimum(below.sum(axis=1), p.shape[1] - 1)
-
-

@@ -57,7 +57,8 @@ def _association(a: NDArray[np.float64], b: NDArray[np.float64], of_a: int, of_b
 
 def cramers_v(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Bergsma's (2013): φ² less its expectation for independent columns, by as many levels as are left."""
-    table = np.histogram2d(*(np.unique(x, return_inverse=True)[1] for x in (a, b)), bins=_counts(a, b))[0]
+    (of_a, row), (of_b, column) = (np.unique(x, return_inverse=True) for x in (a, b))
+    table = np.bincount(row * len(of_b) + column, minlength=len(of_a) * len(of_b)).reshape(len(of_a), len(of_b))
     n = len(a)
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
     phi2 = ((table - expected) ** 2 / expected).sum() / n
@@ -75,10 +76,6 @@ def correlation_ratio(number: NDArray[np.float64], category: NDArray[np.float64]
     means = np.bincount(group, weights=number) / sizes
     within = ((number - means[group]) ** 2).sum() / (len(number) - len(sizes))
     return float(np.sqrt(max(0.0, 1 - within / number.var(ddof=1))))
-
-
-def _counts(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[int, int]:
-    return len(np.unique(a)), len(np.unique(b))
 
 
 # --- columns

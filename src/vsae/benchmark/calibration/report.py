@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ from vsae.benchmark.calibration.runner import DRAWS, METHODS, PEERS_DRAWS
 from vsae.benchmark.markup import all_values, count_of, listed, markdown, mask_name, paragraph
 from vsae.benchmark.peers.bench import Row
 from vsae.benchmark.peers.cells import SETTINGS
-from vsae.benchmark.peers.readings import Measure, Pick, Readings, Verdict, with_place
+from vsae.benchmark.peers.readings import Mask, Measure, Pick, Readings, Verdict, with_place
 
 OURS = ("vsae-fast", "vsae", "vsae-best")
 DEFAULT = "vsae"
@@ -63,9 +64,10 @@ def measures(setting: str) -> dict[str, Measure]:
             "Calibration error of levels",
             score(setting, "stated|draws", "ece"),
             min,
-            "|share of cells whose likeliest level is right - how likely it was said to be| over 15 bins of equally",
-            "many cells, all columns together. `vsae` states probabilities; those of the others are shares of 20",
-            'draws, which are coarse. "by chance" is what `vsae` would be off if its probabilities were the truth.',
+            "How far the share of cells whose likeliest level is right is from how likely that level was said to be,",
+            "over 15 bins of equally many cells, all columns together. `vsae` states probabilities; those of others",
+            'are shares of 20 draws, which are coarse. "by chance" is what `vsae` would be off if its probabilities',
+            "were the truth.",
             references={"by chance": score(setting, "stated", "ece_by_chance")},
         ),
         "ece draws": Measure("Of levels, from 20 draws", score(setting, "draws", "ece"), min),
@@ -89,27 +91,36 @@ def verdicts(readings: Readings, repeats: Sequence[Row]) -> list[Verdict]:
         ),
         _averages(
             readings, f"calibration error of levels ≤ {MOST_ECE} on average, every effort, MCAR and MAR",
-            ("stated", "ece"), lambda value: value <= MOST_ECE,
+            ("stated", "ece"), lambda value: value <= MOST_ECE, by_chance="ece_by_chance",
         ),
         _crps(readings),
         _pooled(repeats),
     ]  # fmt: skip
 
 
-def _averages(readings: Readings, asked: str, parts: tuple[str, str], enough: Callable[[float], bool]) -> Verdict:
+def _averages(
+    readings: Readings, asked: str, parts: tuple[str, str], enough: Callable[[float], bool], by_chance: str = ""
+) -> Verdict:
     """Over tables, for each effort, mask and setting."""
-    found = {
-        (method, mask, setting): float(np.mean(list(values.values())))
-        for method in OURS
-        for mask in readings.masks
-        for setting in SETTINGS
-        if (values := readings.all_of(readings.places(mask), [method], score(setting, *parts)))
-    }
+    found, outside = [], []
+    for method, mask, setting in itertools.product(OURS, readings.masks, SETTINGS):
+        value = _average(readings, method, mask, score(setting, *parts))
+        if value is None:
+            continue
+        found.append(value)
+        if not enough(value):
+            chance = _average(readings, method, mask, score(setting, parts[0], by_chance)) if by_chance else None
+            words = "" if chance is None else f" (by chance {chance:.3f})"
+            outside.append(f"{method} {mask.mechanism.upper()} {SETTINGS[setting]} {value:.3f}{words}")
     if not found:
         return Verdict(asked, "not run", None)
-    out = [f"{m} {k.mechanism.upper()} {SETTINGS[s]} {v:.3f}" for (m, k, s), v in found.items() if not enough(v)]
-    words = f"from {min(found.values()):.3f} to {max(found.values()):.3f}"
-    return Verdict(asked, f"{words}; outside: {', '.join(out)}" if out else words, not out)
+    span = f"from {min(found):.3f} to {max(found):.3f}"
+    return Verdict(asked, f"{span}; outside: {', '.join(outside)}" if outside else span, not outside)
+
+
+def _average(readings: Readings, method: str, mask: Mask, pick: Pick) -> float | None:
+    values = readings.all_of(readings.places(mask), [method], pick)
+    return float(np.mean(list(values.values()))) if values else None
 
 
 def _crps(readings: Readings) -> Verdict:
@@ -150,8 +161,8 @@ def section(readings: Readings) -> str:
         paragraph(
             "Means over the tables. Coverage, CRPS and the calibration error are explained below, where they are given",
             'table by table. "From 20 draws": with shares of 20 draws for all methods, half a draw added to each',
-            'level. "Classwise": |share of cells that have a level - how likely it was said to be| over 15 bins, mean',
-            "over levels, then columns. Log loss: -log of the share of draws that have the true level.",
+            'level. "Classwise": how far the share of cells that have a level is from how likely it was said to be,',
+            "over 15 bins; mean over levels, then columns. Log loss: -log of the share of draws with the true level.",
         )
     )
     for which in DETAILED:

@@ -50,8 +50,8 @@ def dots_svg(
             axes.spines[["top", "right"]].set_visible(False)
         figure.supxlabel(x_label, fontsize=9)
         if legend:
-            below: dict[str, Any] = {"loc": "outside lower center", "ncols": 7, "frameon": False, "fontsize": 8}
-            figure.legend(list(handles.values()), list(handles), **below)
+            above: dict[str, Any] = {"loc": "outside upper center", "ncols": 7, "frameon": False, "fontsize": 8}
+            figure.legend(list(handles.values()), list(handles), **above)
         return svg_of(figure)
 
 

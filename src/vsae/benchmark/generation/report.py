@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vsae.benchmark.generation.runner import METHODS
-from vsae.benchmark.markup import all_values, count_of, listed, markdown, mask_name, paragraph, short
+from vsae.benchmark.markup import all_values, listed, markdown, mask_name, paragraph, short
 from vsae.benchmark.peers.bench import Row
 from vsae.benchmark.peers.readings import Measure, Pick, Place, Readings, Verdict, with_place
 
@@ -85,7 +85,8 @@ MEASURES = (
         "Shares of holes",
         score("nulls", "worst"),
         min,
-        "|share of holes generated - share in the training rows| in the column where it is largest; 10,000 rows.",
+        "By how much the share of holes in 10,000 generated rows differs from that in the training rows, in the column",
+        "where it differs most.",
     ),
     Measure(
         "Nearness to training rows",
@@ -234,9 +235,7 @@ def _weakest(readings: Readings) -> str:
     if not lines:
         return ""
     heading = "### Where `vsae` is farthest off"
-    words = (
-        f"The largest differences of its {count_of(len(lines), 'run')}: pairs' associations, columns, shares of holes."
-    )
+    words = "In each run the pair, the column and the share of holes that differ most from those of the real rows."
     table = markdown(["table", "holes", "association", "column", "share of holes"], lines)
     return "\n\n".join([heading, table, words])
 

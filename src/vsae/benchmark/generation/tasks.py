@@ -79,7 +79,8 @@ class Reality:
     def _told_apart(self, with_holes: Rows, complete: Rows | None) -> dict[str, float]:
         out = {"holes": judges.real_or_synthetic(self.test_with_holes, with_holes, self.given.discrete, self.seed)}
         if complete is not None:
-            out["complete"] = judges.real_or_synthetic(self.test, complete, self.given.discrete, self.seed)
+            whole = self.test[~np.isnan(self.test).any(axis=1)]  # adult has holes of its own, which would give it away
+            out["complete"] = judges.real_or_synthetic(whole, complete, self.given.discrete, self.seed)
         return out
 
     def _utility(self, with_holes: Rows, complete: Rows | None) -> dict[str, Any]:
@@ -100,5 +101,5 @@ def checked(task: exchange.Task, rows: Any, *, holes: bool) -> Rows:
         raise ValueError("the generated rows hold what is no number" if holes else "complete rows have holes")
     strange = task.discrete & ((rows < 0) | (rows >= task.levels) | (rows != np.rint(rows))) & ~np.isnan(rows)
     if strange.any():
-        raise ValueError(f"column {task.names[strange.any(axis=0)][0]!r}: codes that are no level of it")
+        raise ValueError(f"column {str(task.names[strange.any(axis=0)][0])!r}: codes that are no level of it")
     return rows

@@ -20,10 +20,11 @@ _CHUNK = 2**24  # numbers at a time
 
 
 def associations(x: Rows, levels: Levels) -> NDArray[np.float64]:
-    """(pairs,) of columns j < k over the rows that have both: |Pearson's r| keeps its sign, the others lie in [0, 1].
+    """(pairs,) for columns j < k, over the rows that have both.
 
-    Cramér's V of two categories and the correlation ratio of a number in the groups of a category are corrected for
-    the association that chance alone would show, since generated rows with holes have fewer pairs than real ones.
+    Pearson's r of two numbers, in [-1, 1]; Cramér's V of two categories and the correlation ratio of a number in the
+    groups of a category, in [0, 1]. The last two are corrected for the association that chance alone would show, of
+    which rows with holes, having fewer pairs, would show more.
 
     >>> x = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 2.0], [0.0, 0.0, 1.0], [1.0, 1.0, 2.0]])
     >>> associations(x, np.array([2, 2, 0])).round(3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,17 +37,14 @@ class Reality:
 
     @classmethod
     def of(cls, task: Task) -> Reality:
-        return cls.from_rows(data.load(task.table, label=True), task, TARGETS[task.table])
-
-    @classmethod
-    def from_rows(cls, rows: data.Rows, task: Task, target: str) -> Reality:
+        rows = data.load(task.table, label=True)
         made = TaskData.of(rows, mechanism=task.mechanism, rate=task.rate, seed=task.seed)
         given = made.given()
         train, test = (np.where(part.variables_known(), part.matrix(), np.nan) for part in (made.train, made.new))
-        at = int(np.flatnonzero(given.names == target)[0])
-        return cls(task.seed, at, replace(given, new=given.new[:0]), train, test, given.new)
+        target = int(np.flatnonzero(given.names == TARGETS[task.table])[0])
+        return cls(task.seed, target, replace(given, new=given.new[:0]), train, test, given.new)
 
-    @cached_property
+    @property
     def lesson(self) -> judges.Lesson:
         return judges.Lesson(self.target, self.given.discrete)
 
@@ -62,18 +58,22 @@ class Reality:
         nulls = fidelity.null_rate_error(self.given.train, with_holes, self.given.names)
         number = max(FEWEST_ROWS, len(self.train))
         with_holes, complete = with_holes[:number], None if complete is None else complete[:number]
+        best, fresh = (with_holes, self.test_with_holes) if complete is None else (complete, self.test)
         again = self.train[np.random.default_rng(self.seed).integers(len(self.train), size=number)]
-        best, levels, names = with_holes if complete is None else complete, self.given.levels, self.given.names
-        fresh = self.test_with_holes if complete is None else self.test
+        found, chance = self._differences(best), self._differences(again)
         return {
-            "association": fidelity.association_error(self.train, best, levels, names)
-            | {"by_chance": fidelity.association_error(self.train, again, levels, names)["mean"]},
-            "marginal": fidelity.marginal_distance(self.train, best, levels, names)
-            | {"by_chance": fidelity.marginal_distance(self.train, again, levels, names)["mean"]},
+            **{name: error | {"by_chance": chance[name]["mean"]} for name, error in found.items()},
             "auc": self._told_apart(with_holes, complete),
             "utility": self._utility(with_holes, complete),
             "nulls": nulls,
-            "nearness": fidelity.nearness(self.train, fresh, best, levels),
+            "nearness": fidelity.nearness(self.train, fresh, best, self.given.levels),
+        }
+
+    def _differences(self, rows: Rows) -> dict[str, dict[str, Any]]:
+        levels, names = self.given.levels, self.given.names
+        return {
+            "association": fidelity.association_error(self.train, rows, levels, names),
+            "marginal": fidelity.marginal_distance(self.train, rows, levels, names),
         }
 
     def _told_apart(self, with_holes: Rows, complete: Rows | None) -> dict[str, float]:

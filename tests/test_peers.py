@@ -14,10 +14,11 @@ from vsae.benchmark import data
 from vsae.benchmark.peers import runner as module
 from vsae.benchmark.peers.adapters import task as exchange
 from vsae.benchmark.peers.grid import CORE, FULL, Grid, Task, mechanism_and_rate
-from vsae.benchmark.peers.runner import METHODS, Method, Runner
+from vsae.benchmark.peers.processes import ADAPTERS, THREADS, Method
+from vsae.benchmark.peers.runner import METHODS, Runner
 from vsae.schema import Schema, categorical, real
 
-sys.path.insert(0, str(module.ADAPTERS))  # as for a script in that folder
+sys.path.insert(0, str(ADAPTERS))  # as for a script in that folder
 import chains
 
 TASK = Task("tiny", "mcar", 0.3, 11)
@@ -214,10 +215,10 @@ def gone(pid: int) -> bool:
 
 
 def test_threads_are_set(adapter):
-    code = f"import os, sys\nsys.exit('Error: ' + str([os.environ[name] for name in {module.THREADS}]))"
+    code = f"import os, sys\nsys.exit('Error: ' + str([os.environ[name] for name in {THREADS}]))"
     runner = Runner(adapter(code).out, threads=3)
     runner.one(TASK, "ours")
-    assert row_of(runner, "ours")["error"] == f"Error: {['3'] * len(module.THREADS)}"
+    assert row_of(runner, "ours")["error"] == f"Error: {['3'] * len(THREADS)}"
 
 
 def test_without_an_environment_there_is_no_row(tmp_path):
@@ -229,7 +230,7 @@ def test_without_an_environment_there_is_no_row(tmp_path):
 def test_every_method_of_ours_has_its_script():
     for method in METHODS.values():
         if method.environment is None:
-            assert (module.ADAPTERS / method.script).is_file()
+            assert (ADAPTERS / method.script).is_file()
 
 
 # --- chains

@@ -5,10 +5,21 @@ from __future__ import annotations
 import sys
 
 from vsae.benchmark import ablation, scaling
+from vsae.benchmark.calibration import rubin
+from vsae.benchmark.calibration import runner as calibration
+from vsae.benchmark.generation import runner as generation
 from vsae.benchmark.paper import runner as paper
 from vsae.benchmark.peers import runner as peers
 
-BENCHMARKS = {"ablation": ablation.main, "paper": paper.main, "peers": peers.main, "scaling": scaling.main}
+BENCHMARKS = {
+    "ablation": ablation.main,
+    "calibration": calibration.BENCH.main,
+    "generation": generation.BENCH.main,
+    "paper": paper.main,
+    "peers": peers.main,
+    "rubin": rubin.main,
+    "scaling": scaling.main,
+}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in BENCHMARKS:

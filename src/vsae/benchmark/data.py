@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vsae.datasets import TABLES, load_table, make_clinic
 from vsae.metrics import mean_mode, nrmse, pfc
 from vsae.missingness import Mechanism
-from vsae.schema import DISCRETE, Schema, real
+from vsae.schema import DISCRETE, Schema, categorical, real
 
 SKLEARN = ("breast_cancer", "diabetes", "wine", "digits")
 LONG = "adult_5000"  # 15 columns; 5,000 rows to fit, where a fifth is kept as new
@@ -51,19 +51,22 @@ class Rows:
         return mechanism.sample(x, rng)[:, [first[i] for i in range(len(self.schema))]] & self.known
 
 
-def load(name: str, most_rows: int | None = MOST_ROWS) -> Rows:
-    """A table by name, cut to `most_rows` rows chosen at random (the same ones each time)."""
+def load(name: str, most_rows: int | None = MOST_ROWS, *, label: bool = False) -> Rows:
+    """A table by name, cut to `most_rows` rows chosen at random (the same ones each time).
+
+    Tables that come with a label apart from their columns have it among them only with `label`.
+    """
     if name == LONG:
         rows = load("adult", 6250)
         return Rows(name, rows.schema, rows.columns, rows.known)
     if name in TABLES:
-        table = load_table(name)
+        table = load_table(name, label=label)
         rows = Rows(name, table.schema, dict(table.columns), table.mask)
     elif name == "clinic":
         clinic = make_clinic(2000)
         rows = Rows(name, clinic.schema, dict(clinic.truth), np.ones_like(clinic.mask))
     elif name in SKLEARN:
-        rows = _from_sklearn(name)
+        rows = _from_sklearn(name, label)
     else:
         raise ValueError(f"there is no table {name!r}; there are {', '.join(NAMES)}")
     if most_rows is not None and len(rows) > most_rows:
@@ -71,13 +74,18 @@ def load(name: str, most_rows: int | None = MOST_ROWS) -> Rows:
     return rows
 
 
-def _from_sklearn(name: str) -> Rows:
+def _from_sklearn(name: str, label: bool) -> Rows:
     from sklearn import datasets
 
-    x = getattr(datasets, f"load_{name}")().data
-    x = x[:, x.std(axis=0) > 0]  # digits has pixels that are always black
-    schema = Schema(real(f"x{j}") for j in range(x.shape[1]))
-    return Rows(name, schema, {f"x{j}": x[:, j] for j in range(x.shape[1])}, np.ones(x.shape, dtype=bool))
+    bunch = getattr(datasets, f"load_{name}")()
+    x = bunch.data[:, bunch.data.std(axis=0) > 0]  # digits has pixels that are always black
+    columns = {f"x{j}": x[:, j] for j in range(x.shape[1])}
+    attributes = [real(column) for column in columns]
+    if label:
+        columns["target"] = bunch.target
+        few = name != "diabetes"
+        attributes.append(categorical("target", len(bunch.target_names)) if few else real("target"))
+    return Rows(name, Schema(attributes), columns, np.ones((len(x), len(columns)), dtype=bool))
 
 
 def errors(

@@ -12,6 +12,7 @@ import numpy as np
 
 from vsae.atomic import write_text
 from vsae.benchmark import ablation, scaling
+from vsae.benchmark.generation import pages as generation
 from vsae.benchmark.markup import MADE, markdown
 from vsae.benchmark.paper import pages as paper
 from vsae.benchmark.peers import pages as peers
@@ -124,13 +125,14 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "paper.md": paper.page,
     "ablation.md": ablation_page,
     "benchmark.md": peers.page,
+    "generation.md": generation.page,
 }
 
 
 def write_pages(results: Path, docs: Path) -> list[Path]:
     texts = {docs / name: page(results) for name, page in PAGES.items()}
     try:
-        drawn = {**peers.figures(results), **paper.figures(results)}
+        drawn = {**peers.figures(results), **paper.figures(results), **generation.figures(results)}
         texts |= {docs / "figures" / name: svg for name, svg in drawn.items()}
     except ImportError as error:
         print(f"vsae: {error}; figures are left as they are: pip install 'vsae[plots]'", file=sys.stderr)

@@ -63,15 +63,15 @@ class _Source:
     urls: tuple[str, ...]  # read one after the other
     numeric: frozenset[str] = frozenset()
     ordinal: frozenset[str] = frozenset()  # what is neither numeric nor ordinal is categorical
-    left_out: frozenset[str] = frozenset()  # labels and identifiers: not attributes
+    left_out: frozenset[str] = frozenset()  # identifiers: never attributes
+    label: str | None = None  # what the table was collected to predict: an attribute only if asked for
     blank_is_level: bool = False
     separator: str | None = ","  # of the public copy; None is any run of blanks
     titled: bool = False  # the public copy has a header line
     tail: str = " "  # taken off the end of each line of the public copy
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return tuple(name for name in self.header if name not in self.left_out)
+    def attributes(self, label: bool) -> tuple[str, ...]:
+        return tuple(name for name in self.header if name not in self.left_out and (label or name != self.label))
 
 
 _OLD = "https://archive.ics.uci.edu/ml/machine-learning-databases"
@@ -110,7 +110,7 @@ _SOURCES: dict[str, _Source] = {
             "Page_Rank Google_Index Links_pointing_to_page Statistical_report Result"
         ),
         urls=(f"{_OLD}/00327/Training%20Dataset.arff",),
-        left_out=frozenset({"Result"}),
+        label="Result",
     ),
     "mushroom": _Source(
         file="mushroom.csv.gz",
@@ -122,7 +122,7 @@ _SOURCES: dict[str, _Source] = {
             "spore-print-color population habitat"
         ),
         urls=(f"{_OLD}/mushroom/agaricus-lepiota.data",),
-        left_out=frozenset({"class"}),
+        label="class",
         blank_is_level=True,  # the paper's table counts an unknown stalk-root as a category of its own
     ),
     "yeast": _Source(
@@ -131,7 +131,8 @@ _SOURCES: dict[str, _Source] = {
         header=_names("sequence_name mcg gvh alm mit erl pox vac nuc class"),
         urls=(f"{_OLD}/yeast/yeast.data",),
         numeric=frozenset(_names("mcg gvh alm mit erl pox vac nuc")),
-        left_out=frozenset({"sequence_name", "class"}),
+        left_out=frozenset({"sequence_name"}),
+        label="class",
         separator=None,
     ),
     "whitewine": _Source(
@@ -139,8 +140,8 @@ _SOURCES: dict[str, _Source] = {
         rows=4898,
         header=(*_WINE, "quality"),
         urls=(f"{_OLD}/wine-quality/winequality-white.csv",),
-        numeric=frozenset(_WINE),
-        left_out=frozenset({"quality"}),
+        numeric=frozenset({*_WINE, "quality"}),
+        label="quality",
         separator=";",
         titled=True,
     ),
@@ -151,7 +152,7 @@ _SOURCES: dict[str, _Source] = {
         urls=(f"{_OLD}/heart-disease/processed.cleveland.data",),
         # slope and ca have an order, but the paper reads this table as 5 numeric and 8 categorical columns
         numeric=frozenset(_names("age trestbps chol thalach oldpeak")),
-        left_out=frozenset({"num"}),
+        label="num",
     ),
     "adult": _Source(
         file="adult.csv.gz",
@@ -199,8 +200,10 @@ _SOURCES: dict[str, _Source] = {
 TABLES: tuple[str, ...] = tuple(_SOURCES)
 
 
-def load_table(name: str, root: str | Path | None = None) -> UCITable:
+def load_table(name: str, root: str | Path | None = None, *, label: bool = False) -> UCITable:
     """Read the table `name` from `root`, else from $VSAE_DATA or the user's cache. Nothing is fetched.
+
+    The labels of phishing, mushroom, yeast, whitewine and heart are attributes only with `label`.
 
     Numbers are `real`, codes with an order `ordinal`, the rest `categorical`, two-level columns too. Levels
     are those that occur, in numerical order where all are numbers, else in the order of the alphabet.
@@ -211,7 +214,7 @@ def load_table(name: str, root: str | Path | None = None) -> UCITable:
     set VSAE_DATA to a folder that has it, or call vsae.datasets.download('yeast', root='nowhere')
     """
     source = _source(name)
-    return _parse(name, source, _find(name, source, root))
+    return _parse(name, source, _find(name, source, root), label)
 
 
 def download(name: str, root: str | Path | None = None) -> Path:
@@ -264,14 +267,15 @@ def _find(name: str, source: _Source, root: str | Path | None) -> Path:
     )
 
 
-def _parse(name: str, source: _Source, path: Path) -> UCITable:
+def _parse(name: str, source: _Source, path: Path, label: bool = False) -> UCITable:
     header, rows = _read(path)
-    absent = [column for column in source.attributes if column not in header]
+    names = source.attributes(label)
+    absent = [column for column in names if column not in header]
     if absent:
         raise ValueError(f"{path}: no column {absent[0]!r}; a file for table {name!r} needs it")
     if not rows:
         raise ValueError(f"{path}: no rows under the header; fetch the file again")
-    texts = {column: [row[header.index(column)] for row in rows] for column in source.attributes}
+    texts = {column: [row[header.index(column)] for row in rows] for column in names}
     attributes: list[Attribute] = []
     levels: dict[str, tuple[str, ...]] = {}
     columns: dict[str, np.ndarray] = {}

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from vsae.baselines import BASELINES, Baseline, baseline_config, parameters
 from vsae.benchmark.data import Rows
 from vsae.benchmark.peers.grid import TaskData
-from vsae.benchmark.peers.runner import ADAPTERS, THREADS, last_error
+from vsae.benchmark.peers.processes import ADAPTERS, THREADS, last_error
 from vsae.benchmark.peers.runner import scored as scored_answer
 from vsae.config import VSAEConfig
 from vsae.effort import config_for

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from vsae.benchmark import data
-from vsae.benchmark.markup import MADE, markdown
+from vsae.benchmark.markup import MADE, all_values, count_of, listed, markdown, mask_name, paragraph, short
 from vsae.benchmark.peers.cells import (
     DEFAULT,
     FAILED,
@@ -36,7 +35,6 @@ from vsae.metrics import NRMSE_DEFINITIONS
 
 RIVAL = "hyperimpute"  # the peer whose seconds ours are held against
 SHORT = {TIMED_OUT: "t/o", FAILED: "failed", NOT_OFFERED: "–", NOT_RUN: "n/r"}
-MECHANISMS = {"self": "self-masking"}  # the others are abbreviations
 
 
 def page(results: Path) -> str | None:
@@ -113,15 +111,15 @@ def _what_was_run(rows: list[Row], results: Path) -> str:
     return "\n\n".join(
         part
         for part in (
-            _paragraph(
-                f"Holes: {_listed(_mask(*m) for m in masks)}; mask seeds {_listed(_all(rows, 'seed'))}.",
+            paragraph(
+                f"Holes: {listed(mask_name(*m) for m in masks)}; mask seeds {listed(all_values(rows, 'seed'))}.",
                 '"In sample" are the hidden cells of the four fifths of the rows a method was fitted on, "new rows"',
                 "those of the others, filled without fitting again. Every run is a process of its own; threads:",
-                f"{_listed(_all(rows, 'threads'))}, limit in seconds: {_listed(_all(rows, 'limit'))}.",
-                f"Machine: {'; '.join(_all(rows, 'machine'))}.",
+                f"{listed(all_values(rows, 'threads'))}, limit in seconds: {listed(all_values(rows, 'limit'))}.",
+                f"Machine: {'; '.join(all_values(rows, 'machine'))}.",
             ),
             markdown(["table", "rows", "columns"], [[t, f"{sizes[t][0]:,}", sizes[t][1]] for t in tables]),
-            _paragraph(
+            paragraph(
                 f"The core grid is {len(CORE.tables)} tables × {len(CORE.mechanisms)} mechanisms × {len(CORE.seeds)}",
                 f"seeds: {len(wanted)} runs a method, {whole} in all.",
                 "All of them are there."
@@ -150,7 +148,7 @@ def _census(rows: list[Row], core: list[Row], wanted: int) -> Iterable[list[obje
         assumed = sum(bool(row.get("assumed")) for row in own)
         late = f"{status.count(TIMED_OUT)} ({assumed} assumed)" if assumed else status.count(TIMED_OUT)
         new = ("yes" if any(row["new_rows"] for row in ended) else "no") if ended else "–"
-        version = ", ".join(_all(ended, "version")) or "–"
+        version = ", ".join(all_values(ended, "version")) or "–"
         yield [method, version, status.count("ok"), late, status.count(FAILED), wanted - len(own), new]
 
 
@@ -160,14 +158,14 @@ def _failures(rows: list[Row]) -> str:
         if row["status"] == FAILED:
             tables.setdefault((row["method"], row["error"] or "no word"), []).append(row["table"])
     lines = [
-        f"- {method} on {_listed(dict.fromkeys(where))} ({_count(len(where), 'run')}): `{error}`"
+        f"- {method} on {listed(dict.fromkeys(where))} ({count_of(len(where), 'run')}): `{error}`"
         for (method, error), where in sorted(tables.items())
     ]
     return "\n".join(["What failed, and how:", "", *lines]) if lines else ""
 
 
 def _disclosure() -> str:
-    return _paragraph(
+    return paragraph(
         "How the settings of `vsae` were chosen: on tables that are none of these, 22 of R's packages (Boston,",
         "CASchools, College, CPS1985, Hitters, HousePrices, Males, Mroz, OJ, PSID1982, Star, WVS, Wage, attrition,",
         "biopsy, birthwt, colon, credit_data, diamonds, mpg, pbc, wage2), some 1,100 fits of random settings under",
@@ -184,8 +182,8 @@ def _verdict(cells: Board) -> str:
     group = cells.compared(DEFAULT, cells.cells())
     ratios = [cells.to_best_peer(DEFAULT, c) for c in group]
     lower, higher = sum(r < 1 for r in ratios), sum(r > 1 for r in ratios)
-    return _paragraph(
-        f"Over {_count(len(group), 'MCAR and MAR cell')}, the error of `vsae` is {geometric_mean(ratios):.3f} times",
+    return paragraph(
+        f"Over {count_of(len(group), 'MCAR and MAR cell')}, the error of `vsae` is {geometric_mean(ratios):.3f} times",
         "that of the best peer of each cell (geometric mean).",
         f"It is below every peer in {lower}, and above the best one in {higher}.",
     )
@@ -202,7 +200,7 @@ def _headline(cells: Board) -> str:
     thin = sum(NOT_RUN in (cells.reasons[c].get(m) for m in cells.peers) for c in cells.errors)
     return "\n\n".join(
         (
-            _paragraph(
+            paragraph(
                 "A cell is one table, mechanism, setting (in sample or new rows) and measure (NRMSE or PFC). Its error",
                 "is the mean over the mask seeds; a method that lacks, timed out or failed on one of them has no error",
                 "there. The best peer is the one with the lowest error in that cell, mean/mode among them: the best",
@@ -215,7 +213,7 @@ def _headline(cells: Board) -> str:
                 ["cells", "method", "number", "error / best peer", "below every peer", "worst error / mean, mode"],
                 lines,
             ),
-            _paragraph(
+            paragraph(
                 f"NRMSE: {NRMSE_DEFINITIONS['column']}.",
                 "PFC: share of hidden cells that are wrong; mean over columns.",
             ),
@@ -265,14 +263,14 @@ def _ranks(cells: Board) -> str:
     left = [m for m in cells.peers if m not in ranks]
     return "\n\n".join(
         (
-            _paragraph(
-                f"Over the {_count(len(group), 'MCAR and MAR cell')}, in sample, where all {len(ranks)} methods ran.",
+            paragraph(
+                f"Over the {count_of(len(group), 'MCAR and MAR cell')}, in sample, where all {len(ranks)} methods ran.",
                 "A method that timed out or failed in a cell gets the last rank there; several share the last ranks.",
                 "`vsae` takes part with its default effort only.",
-                f"Left out, as they ran in less than half of the cells: {_listed(left)}." if left else "",
+                f"Left out, as they ran in less than half of the cells: {listed(left)}." if left else "",
             ),
             "![Mean ranks and critical difference](figures/critical-difference.svg)",
-            _paragraph(
+            paragraph(
                 "A bar joins methods whose mean ranks differ by no more than the critical difference,",
                 f"{_difference(cells):.2f} (Nemenyi, α = 0.05). The cells of one table are not independent, so a",
                 "difference a little above it proves little. The last two columns compare errors over the cells in",
@@ -305,7 +303,7 @@ def _errors(cells: Board) -> str:
         columns = [c for c in cells.errors if (c.mechanism, c.rate, c.setting) == task]
         methods = [m for m in cells.methods if any(cells.reasons[c].get(m) != NOT_RUN for c in columns)]
         parts += [
-            f"### {_mask(*task[:2])}, {SETTINGS[task[2]]}",
+            f"### {mask_name(*task[:2])}, {SETTINGS[task[2]]}",
             markdown(
                 ["method", *(f"{c.table} {c.measure.upper()}" for c in columns)],
                 [[m, *(_entry(cells, c, m) for c in columns)] for m in methods],
@@ -337,7 +335,7 @@ def _time(rows: list[Row], cells: Board) -> str:
     if {DEFAULT, RIVAL} <= set(cells.methods):
         lines.append([f"`{DEFAULT}` / {RIVAL}", *(_against_rival(rows, table) for table in tables), ""])
     parts = [
-        _paragraph(
+        paragraph(
             "Mean CPU seconds over mechanisms and seeds to fit and to fill the training rows, without imports; > where",
             "a run timed out and counts as the limit. Last column: peak memory, the median of the runs.",
         ),
@@ -347,12 +345,12 @@ def _time(rows: list[Row], cells: Board) -> str:
         left = [m for m in cells.methods if m not in {TRIVIAL, *(point.method for point in points)}]
         parts += [
             "![Error against seconds](figures/error-seconds.svg)",
-            _paragraph(
+            paragraph(
                 "Error: geometric mean of error / error of mean and mode over the MCAR and MAR cells, in sample, where",
                 "all these methods ran. Seconds: median of the runs behind them, the limit for one that timed out.",
                 "A hollow mark has no result in some of the cells; its ratio to `vsae` is taken to be the same there",
                 "as in the others.",
-                f"Left out, without a result in half of them: {_listed(left)}." if left else "",
+                f"Left out, without a result in half of them: {listed(left)}." if left else "",
             ),
         ]
     return "\n\n".join(parts)
@@ -374,9 +372,9 @@ def _long(results: Path) -> str:
     count = round(first["rows"] * (1 - NEW_SHARE))
     return "\n\n".join(
         [
-            _paragraph(
+            paragraph(
                 f"A longer table: {count:,} rows of adult to fit, {first['columns']} columns, MCAR {first['rate']},",
-                f"masks of the seeds {_listed(map(str, sorted({r['seed'] for r in rows})))}; CPU seconds and errors.",
+                f"masks of the seeds {listed(map(str, sorted({r['seed'] for r in rows})))}; CPU seconds and errors.",
                 f"`vsae bench peers --tables {data.LONG} --mechanisms mcar0.5 --out results/long` repeats it.",
             ),
             markdown(["method", "seconds", *(f"{c.measure.upper()} {SETTINGS[c.setting]}" for c in columns)], lines),
@@ -402,7 +400,7 @@ def _mean_seconds(rows: list[Row]) -> str:
     >>> _mean_seconds([{"status": "ok", "seconds": 2.0}, {"status": "timed out", "limit": 300}])
     '> 151'
     """
-    return ("> " if _late(rows) else "") + _short(float(np.mean(_seconds(rows)))) if rows else "–"
+    return ("> " if _late(rows) else "") + short(float(np.mean(_seconds(rows)))) if rows else "–"
 
 
 def _median_memory(rows: list[Row]) -> str:
@@ -453,11 +451,11 @@ def _reading(cells: Board) -> str:
     )
     worse = [c for c in group if cells.to_trivial(DEFAULT, c) > 1]
     parts = [
-        _paragraph(
-            f"`vsae` has no result in {_count(len(unended), 'MCAR and MAR cell')}: it timed out or failed."
+        paragraph(
+            f"`vsae` has no result in {count_of(len(unended), 'MCAR and MAR cell')}: it timed out or failed."
             if unended
             else "",
-            f"`vsae` is above mean or mode in {_count(len(worse), 'cell')}: {'; '.join(map(_name, worse))}."
+            f"`vsae` is above mean or mode in {count_of(len(worse), 'cell')}: {'; '.join(map(_name, worse))}."
             if worse
             else "`vsae` is nowhere above mean or mode.",
             _winners(cells, lost, len(group)),
@@ -475,12 +473,12 @@ def _reading(cells: Board) -> str:
 
 def _winners(cells: Board, lost: list[Cell], number: int) -> str:
     if not lost:
-        return f"No peer is below it in any of the {_count(number, 'MCAR and MAR cell')}."
+        return f"No peer is below it in any of the {count_of(number, 'MCAR and MAR cell')}."
     best = [cells.best_peer(c) for c in lost]
     counts = sorted(((best.count(m), m) for m in cells.peers if m in best), key=lambda pair: -pair[0])
-    by = _listed(f"{method} ({count})" for count, method in counts)
+    by = listed(f"{method} ({count})" for count, method in counts)
     return (
-        f"A peer is below it in {len(lost)} of {_count(number, 'MCAR and MAR cell')}, all listed here, the widest gap"
+        f"A peer is below it in {len(lost)} of {count_of(number, 'MCAR and MAR cell')}, all listed here, the widest gap"
         f" first. The lowest peer there is {by}."
     )
 
@@ -494,51 +492,4 @@ def _loss(cells: Board, cell: Cell) -> list[object]:
 
 
 def _name(cell: Cell) -> str:
-    return f"{cell.table} {cell.measure.upper()}, {_mask(cell.mechanism, cell.rate)}, {SETTINGS[cell.setting]}"
-
-
-# --- words
-
-
-def _paragraph(*sentences: str) -> str:
-    text = " ".join(sentence for sentence in sentences if sentence)
-    return textwrap.fill(text, 118, break_long_words=False, break_on_hyphens=False)
-
-
-def _listed(words: Iterable[str]) -> str:
-    """
-    >>> _listed(["a", "b", "c"]), _listed(["a"])
-    ('a, b and c', 'a')
-    """
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _count(number: int, noun: str) -> str:
-    """
-    >>> _count(1, "run"), _count(2, "run")
-    ('1 run', '2 runs')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _mask(mechanism: str, rate: float) -> str:
-    """
-    >>> _mask("mcar", 0.5)
-    'MCAR 0.5'
-    """
-    return f"{MECHANISMS.get(mechanism, mechanism.upper())} {rate:g}"
-
-
-def _all(rows: Iterable[Row], key: str) -> list[str]:
-    """All values that the rows have there, in order."""
-    values = sorted({row[key] for row in rows if row[key] is not None})
-    return [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
-
-
-def _short(seconds: float) -> str:
-    """
-    >>> _short(0.001), _short(0.123), _short(4.56), _short(78.9)
-    ('< 0.01', '0.12', '4.6', '79')
-    """
-    return "< 0.01" if seconds < 0.01 else f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}"
+    return f"{cell.table} {cell.measure.upper()}, {mask_name(cell.mechanism, cell.rate)}, {SETTINGS[cell.setting]}"

@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,21 +21,7 @@ from vsae.atomic import write_text
 from vsae.benchmark import data
 from vsae.benchmark.peers.adapters.task import checked
 from vsae.benchmark.peers.grid import GRIDS, Grid, Task, TaskData, mechanism_and_rate
-
-ADAPTERS = Path(__file__).parent / "adapters"
-LIMITED = Path(__file__).parent / "limited.py"
-ENVIRONMENTS = Path(os.environ.get("VSAE_PEERS", ".peers"))
-THREADS = (
-    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "POLARS_MAX_THREADS",
-    "RAYON_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "LOKY_MAX_CPU_COUNT",
-)  # fmt: skip
-
-
-class Method(NamedTuple):
-    environment: str | None  # None: the one this runs in
-    script: str
-    arguments: tuple[str, ...] = ()
-
+from vsae.benchmark.peers.processes import ENVIRONMENTS, Method, Processes, machine, one_line
 
 #: Roughly from the cheapest to the dearest, the order in which they run.
 METHODS: dict[str, Method] = {
@@ -74,6 +54,10 @@ class Runner:
     again: bool = False  # run once more what failed
     assume_timeouts: bool = False  # too slow for one mask of a table is too slow for its others
 
+    @property
+    def processes(self) -> Processes:
+        return Processes(self.limit, self.threads, self.environments)
+
     def path(self, task: Task, method: str) -> Path:
         return self.out / f"{task.name}-{method.replace('/', '-')}.json"
 
@@ -84,17 +68,13 @@ class Runner:
             row = json.loads(path.read_text())
             if row["status"] != "failed" or not self.again:
                 return f"{line(row)} (there)"
-        python = self.python(METHODS[method].environment)
-        if not python.exists():
+        if not self.processes.python(METHODS[method].environment).exists():
             return f"{label(task, method)} no environment; run `make peers`"
-        row = self.measured(task, method, python)
+        row = self.measured(task, method)
         write_text(path, json.dumps(row, indent=1) + "\n")
         return line(row)
 
-    def python(self, environment: str | None) -> Path:
-        return Path(sys.executable) if environment is None else self.environments / environment / "bin" / "python"
-
-    def measured(self, task: Task, method: str, python: Path) -> dict[str, Any]:
+    def measured(self, task: Task, method: str) -> dict[str, Any]:
         rows = task.make()
         row: dict[str, Any] = {
             **asdict(task), "method": method, "status": "ok", "error": None, "in_sample": None, "new_rows": None,
@@ -106,32 +86,13 @@ class Runner:
             return row | {"status": "timed out", "assumed": True}
         with tempfile.TemporaryDirectory() as folder:
             rows.given().write(folder)
-            used, complaint = self.called(method, python, folder)
-            row["memory_mb"] = used["memory_mb"]
-            if used["timed_out"]:
-                return row | {"status": "timed out"}
-            if used["code"]:
-                return row | {"status": "failed", "error": complaint or f"ended with code {used['code']}"}
+            row |= self.processes.call(METHODS[method], folder)
+            if row["status"] != "ok":
+                return row
             try:
                 return row | scored(rows, Path(folder))
             except (OSError, KeyError, ValueError) as error:
                 return row | {"status": "failed", "error": one_line(f"{type(error).__name__}: {error}")}
-
-    def called(self, method: str, python: Path, folder: str) -> tuple[dict[str, Any], str]:
-        """Run the adapter on a folder: what it took, and the line it complained with."""
-        environment, script, arguments = METHODS[method]
-        # a link to the interpreter is how an environment is known: made absolute, but not resolved
-        command = [str(python.absolute()), str(ADAPTERS / script), *arguments, folder]
-        variables = os.environ | dict.fromkeys(THREADS, str(self.threads)) | {"PYTHONHASHSEED": "0"}
-        if environment is not None:
-            variables.pop("PYTHONPATH", None)  # ours would shadow theirs
-        said = Path(folder, "stderr.txt")  # not a pipe: what outlives the group would keep one open, and us waiting
-        with said.open("w") as file:
-            done = subprocess.run(
-                [sys.executable, "-I", "-S", str(LIMITED), str(self.limit), *command],
-                env=variables, cwd=folder, stdout=subprocess.PIPE, stderr=file, text=True, check=True,
-            )  # fmt: skip
-        return json.loads(done.stdout), last_error(said.read_text(errors="replace"))
 
     def timed_out_before(self, task: Task, method: str) -> bool:
         name = method.replace("/", "-")
@@ -199,27 +160,6 @@ def errors_in_words(errors: dict[str, float]) -> str:
         for name in trivial
         if name in errors
     )
-
-
-def last_error(stderr: str) -> str:
-    """The line an exception ends a traceback with, or else the last one.
-
-    >>> last_error("Traceback (most recent call last):\\nValueError: bad /home/me/x.py\\nsome thread goes on\\n")
-    'ValueError: bad x.py'
-    """
-    lines = [text for text in stderr.splitlines() if text.strip()]
-    named = [text for text in lines if re.match(r"[\w.]*(Error|Exception|Exit)\b", text)]
-    return one_line((named or lines or [""])[-1])
-
-
-def one_line(text: str) -> str:
-    """Short, and without the folders of the machine it was said on."""
-    return re.sub(r"(?<![\w:/.])(/[\w.+@-]+)+/", "", " ".join(text.split()))[:300]
-
-
-@cache
-def machine() -> str:
-    return f"{platform.machine()}, {os.cpu_count()} cores, python {platform.python_version()}"
 
 
 def main(arguments: list[str]) -> None:

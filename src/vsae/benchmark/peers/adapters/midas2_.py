@@ -17,29 +17,43 @@ from task import Answer, Task, run, timed, widened_answer
 DRAWS = 10
 
 
-def impute(task: Task) -> Answer:
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    part = task.varying()
-    train, new = part.frames()  # it makes names of columns and levels, which must not collide
-    numbers = list(train.columns[~part.discrete])
-    centre, scale = train[numbers].mean(), train[numbers].std(ddof=0)
-    model = MIDAS(device="cpu")
+class Network:
+    """Its model of the training rows, in which numbers are standardized."""
 
-    def fill(frame: object) -> np.ndarray:
-        draws = []
-        for draw in model.transform(frame, m=DRAWS, format_X=frame is not None):
-            draw[numbers] = draw[numbers].astype(float) * scale + centre
-            draws.append(part.array(draw.set_axis(part.names, axis=1)))
-        return pooled(draws, part.levels)
+    def __init__(self, task: Task) -> None:
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        self.task, self.model = task, MIDAS(device="cpu")
+        self.train, self.new = task.frames()  # it makes names of columns and levels, which must not collide
+        self.numbers = numbers = list(self.train.columns[~task.discrete])
+        self.centre, self.scale = self.train[numbers].mean(), self.train[numbers].std(ddof=0)
+        for frame in (self.train, self.new):
+            frame[numbers] = (frame[numbers] - self.centre) / self.scale
+
+    def fit(self) -> None:
+        self.model.fit(self.train, seed=self.task.seed, verbose=False)
+
+    def draws(self, which: str, number: int) -> list[np.ndarray]:
+        out = []
+        frame = None if which == "train" else self.new
+        for draw in self.model.transform(frame, m=number, format_X=frame is not None):
+            draw[self.numbers] = draw[self.numbers].astype(float) * self.scale + self.centre
+            out.append(self.task.array(draw.set_axis(self.task.names, axis=1)))
+        return out
+
+
+def impute(task: Task) -> Answer:
+    part = task.varying()
+    network = Network(part)
+
+    def fill(which: str) -> np.ndarray:
+        return pooled(network.draws(which, DRAWS), part.levels)
 
     def fit() -> np.ndarray:
-        train[numbers] = (train[numbers] - centre) / scale
-        model.fit(train, seed=task.seed, verbose=False)
-        return fill(None)
+        network.fit()
+        return fill("train")
 
     first, seconds = timed(fit)
-    new[numbers] = (new[numbers] - centre) / scale
-    second, seconds_new = timed(fill, new)
+    second, seconds_new = timed(fill, "new")
     return widened_answer(task, "midasverse-midas", seconds, first, seconds_new, second)
 
 

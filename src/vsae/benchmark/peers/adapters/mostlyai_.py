@@ -43,13 +43,12 @@ def array(task: Task, filled: pd.DataFrame) -> np.ndarray:
     return np.column_stack(columns).astype(float)
 
 
-def impute(task: Task) -> Answer:
+def model_of(task: Task) -> TabularARGN:
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     logging.disable()
     warnings.simplefilter("ignore")
-    part = task.varying()
-    kinds = ["TABULAR_CATEGORICAL" if discrete else "TABULAR_NUMERIC_AUTO" for discrete in part.discrete]
-    model = TabularARGN(
+    kinds = ["TABULAR_CATEGORICAL" if discrete else "TABULAR_NUMERIC_AUTO" for discrete in task.discrete]
+    return TabularARGN(
         max_training_time=MINUTES,
         tgt_encoding_types={f"x{j}": kind for j, kind in enumerate(kinds)},
         value_protection=False,
@@ -57,6 +56,11 @@ def impute(task: Task) -> Answer:
         workspace_dir=Path(sys.argv[-1]) / "workspace",
         random_state=task.seed,
     )
+
+
+def impute(task: Task) -> Answer:
+    part = task.varying()
+    model = model_of(part)
 
     def fill(which: str) -> np.ndarray:
         rows = pd.concat([frame(part, which)] * DRAWS, ignore_index=True)  # its time goes by patterns of holes

@@ -14,14 +14,18 @@ from vsae.estimator import VSAEImputer
 from vsae.table import Table
 
 
-def impute(task: Task, effort: Effort) -> Answer:
+def imputer_for(task: Task, effort: Effort) -> VSAEImputer:
+    """Like every method, ours is told which columns are numbers, be their values ever so few."""
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    frame = task.frame("train")
-    # like every method, ours is told which columns are numbers, be their values ever so few
     numbers = {str(name) for name, discrete in zip(task.names, task.discrete, strict=True) if not discrete}
-    schema = {plan.label: "real" for plan in Table.fit(frame).plans if plan.label in numbers and plan.levels}
-    imputer = VSAEImputer(schema=schema, effort=effort, random_state=task.seed)
-    train, seconds = timed(imputer.fit_transform, frame)
+    plans = Table.fit(task.frame("train")).plans
+    schema = {plan.label: "real" for plan in plans if plan.label in numbers and plan.levels}
+    return VSAEImputer(schema=schema, effort=effort, random_state=task.seed)
+
+
+def impute(task: Task, effort: Effort) -> Answer:
+    imputer = imputer_for(task, effort)
+    train, seconds = timed(imputer.fit_transform, task.frame("train"))
     new, seconds_new = timed(imputer.transform, task.frame("new"))
     return Answer(f"vsae {vsae.__version__}", seconds, task.array(train), seconds_new, task.array(new))
 

@@ -1,0 +1,1 @@
+"""Generated rows against real ones: ours and other generators, fitted on the same incomplete rows."""

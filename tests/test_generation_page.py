@@ -9,6 +9,7 @@ import pytest
 from vsae.benchmark.calibration import report as calibration
 from vsae.benchmark.generation import pages
 from vsae.benchmark.generation import report as generation
+from vsae.benchmark.generation.conditions import CONDITIONS
 from vsae.benchmark.peers.readings import Mask, Place, Readings
 
 MCAR = Mask("mcar", 0.3)
@@ -52,6 +53,13 @@ def repeats(method: str, hits: int) -> dict:
     return {"method": method, "first": 0, "status": "ok", "estimates": answers, "seconds": 10.0}
 
 
+def conditional(distance: float) -> dict:
+    columns = ("age", "fee", "income")
+    distances = [{"column": c, "found": 0.3 if c == "income" else distance, "without": 0.5} for c in columns]
+    scores = {c.words: {"distances": [d for d in distances if d["column"] not in c.given]} for c in CONDITIONS}
+    return {"seed": 0, "rows": 2000, "generated": 5000, "conditions": scores}
+
+
 @pytest.fixture
 def results(tmp_path):
     """Folder of rows; give it others to add or to put in the place of those."""
@@ -59,6 +67,7 @@ def results(tmp_path):
         "generation": [generated(t, m) for t in ("yeast", "adult") for m in ASSOCIATION],
         "calibration": [drawn("vsae", 0.9, 0.3), drawn("vsae-fast", 0.8, 0.4), drawn("miceforest", 0.7, 0.35)],
         "rubin": [repeats("no holes", 47), repeats("vsae-fast", 40)],
+        "conditions": [conditional(0.06)],
     }
 
     def write(**more):
@@ -89,7 +98,9 @@ def test_verdicts(results):
     assert verdict(text, "calibration error") == ["from 0.020 to 0.020", "yes"]
     assert verdict(text, "CRPS of `vsae`") == ["2 of 2; at most × 0.857 (adult, MAR)", "yes"]
     assert verdict(text, "95 % interval") == ["80.0% of 50 (`vsae-fast`)", "**no**"]
-    assert "Of 9 figures asked for, 5 are met and 4 are not." in text
+    assert verdict(text, "conditional distributions") == ["at most 0.060 (age where sex = female)", "yes"]
+    assert "| age = 70 | given | .06 / .50 | .30 / .50 |" in text
+    assert "Of 10 figures asked for, 6 are met and 4 are not." in text
 
 
 def test_what_was_not_run_is_not_judged(results):

@@ -386,6 +386,20 @@ def rubin(
         module.run(*conditions, methods or list(module.METHODS), repeats or module.REPEATS, typer.echo)
 
 
+@bench.command("conditions")
+def bench_conditions(
+    seeds: Annotated[list[int] | None, typer.Option(help="Of tables and fits; repeatable.")] = None,
+    out: RowsFolder = None,
+    force: Force = False,
+) -> None:
+    """Rows generated under conditions, against the exact conditional distributions of a simulator."""
+    from vsae.benchmark.generation import conditions as module
+    from vsae.benchmark.peers.bench import Kept
+
+    with one_line_errors(quiet=False):
+        module.run(Kept(out or module.OUT, force=force), seeds or module.SEEDS, typer.echo)
+
+
 @bench.command("tables")
 def bench_tables(
     results: Annotated[Path, typer.Option(help="The folder of committed rows.")] = Path("results"),

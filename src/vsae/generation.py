@@ -21,13 +21,14 @@ from vsae.encoding import Columns, Encoding, Mask
 from vsae.generative import DataDistribution
 from vsae.imputation import per_variable
 from vsae.latent_model import Noise
-from vsae.likelihoods import Bernoulli
+from vsae.likelihoods import Bernoulli, Gaussian, Vector
 from vsae.marginals import Drawn, Marginals, Steering
 from vsae.model import VSAE
 from vsae.randomness import private_rng
 from vsae.schema import DISCRETE, Family, Schema
 
 _FEW_EFFECTIVE = 100
+_OWN_NOISE = 0.7  # of σ, which is set to what a hole is off: a generated latent knows more of its cell than that
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class RowGenerator:
         """To the marginals of some rows (E · each, M), which the model was fitted to; `hidden` as in marginals.py."""
         marginals = Marginals.of(self.schema, columns, mask, hidden, self._redrawn(columns, mask & ~hidden, rng))
         decoded, _ = self._decoded(self._latents(len(mask) // self.model.config.members, rng), rng)
-        return replace(self, steering=Steering.of(self.schema, marginals, self._drawn(decoded, rng)))
+        return replace(self, steering=Steering.of(self.schema, marginals, self._drawn(decoded, rng, _OWN_NOISE)))
 
     @property
     def schema(self) -> Schema:
@@ -84,7 +85,8 @@ class RowGenerator:
         if condition:
             z, forced = self._chosen(z, condition, each, rng)
         decoded, mask = self._decoded(z, rng, forced)
-        columns = self._natural(self._drawn(decoded, rng), rng, evenly=not condition)
+        drawn = self._drawn(decoded, rng, None if self.steering is None else _OWN_NOISE)
+        columns = self._natural(drawn, rng, evenly=not condition)
         return condition.on_columns(columns), condition.on_mask(mask)
 
     # --- from latents to rows
@@ -105,7 +107,8 @@ class RowGenerator:
         shift = self.model.prior.mask_shift if self.model.config.mask_modelling else torch.inf
         return Bernoulli(m.logits + shift)
 
-    def _drawn(self, data: DataDistribution, rng: torch.Generator) -> Drawn:
+    def _drawn(self, data: DataDistribution, rng: torch.Generator, noise: float | None = None) -> Drawn:
+        """Numbers with normal noise of so much of σ; None: as holes are drawn."""
         numbers: dict[str, NDArray[np.float64]] = {}
         levels: dict[str, NDArray[np.float64]] = {}
         for block in self.schema.blocks:
@@ -113,7 +116,11 @@ class RowGenerator:
             if block.family in DISCRETE:
                 levels |= per_variable(block, x.mean.flatten(0, 1).double().cpu().numpy())
             else:
-                numbers[block.name] = x.sample(rng).flatten(0, 1).cpu().numpy()
+                if noise is not None and isinstance(x, Gaussian | Vector):
+                    sample = x.mean + noise * x.scale * _normal_like(x.mean, rng)
+                else:
+                    sample = x.sample(rng)
+                numbers[block.name] = sample.flatten(0, 1).cpu().numpy()
         return Drawn(numbers, levels)
 
     def _natural(self, drawn: Drawn, rng: torch.Generator, evenly: bool) -> dict[str, NDArray[Any]]:
@@ -161,6 +168,10 @@ class RowGenerator:
         }
         row = self.encoding.decode(middle) | {name: np.asarray([value]) for name, value in condition.given.items()}
         return self.encoding.encode(row, np.ones((1, len(self.schema)), dtype=bool)).to(self.device).for_members()
+
+
+def _normal_like(x: Tensor, rng: torch.Generator) -> Tensor:
+    return torch.randn(x.shape, generator=rng, device=x.device)
 
 
 def _evenly(mask: Bernoulli, rng: torch.Generator) -> Tensor:

@@ -7,6 +7,7 @@ import sys
 from vsae.benchmark import ablation, scaling
 from vsae.benchmark.calibration import rubin
 from vsae.benchmark.calibration import runner as calibration
+from vsae.benchmark.generation import conditions
 from vsae.benchmark.generation import runner as generation
 from vsae.benchmark.paper import runner as paper
 from vsae.benchmark.peers import runner as peers
@@ -14,6 +15,7 @@ from vsae.benchmark.peers import runner as peers
 BENCHMARKS = {
     "ablation": ablation.main,
     "calibration": calibration.BENCH.main,
+    "conditions": conditions.main,
     "generation": generation.BENCH.main,
     "paper": paper.main,
     "peers": peers.main,

@@ -88,7 +88,7 @@ def marginal_distances(real: Rows, synthetic: Rows, levels: Levels) -> NDArray[n
     >>> marginal_distances(np.array([[0.0], [1.0]]), np.array([[1.0], [1.0]]), np.array([0]))
     array([0.5])
     """
-    return np.array([_distance(real[:, j], synthetic[:, j], levels[j]) for j in range(len(levels))])
+    return np.array([distance(real[:, j], synthetic[:, j], levels[j]) for j in range(len(levels))])
 
 
 def marginal_distance(real: Rows, synthetic: Rows, levels: Levels, names: NDArray[np.str_]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def marginal_distance(real: Rows, synthetic: Rows, levels: Levels, names: NDArra
     return {**out, "worst_column": str(names[distances.argmax()])}
 
 
-def _distance(real: NDArray[np.float64], synthetic: NDArray[np.float64], levels: int) -> float:
+def distance(real: NDArray[np.float64], synthetic: NDArray[np.float64], levels: int) -> float:
     a, b = real[~np.isnan(real)], synthetic[~np.isnan(synthetic)]
     if not len(a) or not len(b):
         return float(len(a) != len(b))

@@ -1,4 +1,4 @@
-"""The page docs/generation.md and its figures, from the rows under results/generation, calibration and rubin."""
+"""The page docs/generation.md and its figures, from the rows of four benchmarks."""
 
 from __future__ import annotations
 
@@ -7,23 +7,29 @@ from pathlib import Path
 from vsae.benchmark.calibration import report as calibration
 from vsae.benchmark.calibration.rubin import METHODS as WAYS
 from vsae.benchmark.calibration.rubin import Validity
+from vsae.benchmark.generation import conditions
 from vsae.benchmark.generation import report as generation
 from vsae.benchmark.generation.figures import Mark, dots_svg
 from vsae.benchmark.markup import MADE, markdown, mask_name
 from vsae.benchmark.peers.cells import SETTINGS
 from vsae.benchmark.peers.readings import Readings
 
+FOLDERS = ("generation", "calibration", "rubin", "conditions")
 AUC, COVERAGE, POOLED = "generation-auc.svg", "calibration-coverage.svg", "pooled-coverage.svg"
 
 
 def page(results: Path) -> str | None:
     """The page, or None while there is not a row of each benchmark."""
-    rows, draws, repeats = (Readings.load(results / name) for name in ("generation", "calibration", "rubin"))
-    if not (rows.rows and draws.rows and repeats.rows):
+    rows, draws, repeats, asked = (Readings.load(results / name) for name in FOLDERS)
+    if not (rows.rows and draws.rows and repeats.rows and asked.rows):
         return None
-    verdicts = [*generation.verdicts(rows), *calibration.verdicts(draws, repeats.rows)]
+    verdicts = [
+        *generation.verdicts(rows),
+        *calibration.verdicts(draws, repeats.rows),
+        conditions.verdict(asked.rows),
+    ]
     met = [verdict.met for verdict in verdicts]
-    return f"""{MADE.format(source="results/generation, results/calibration and results/rubin")}
+    return f"""{MADE.format(source="results/" + ", ".join(FOLDERS))}
 # Draws one can believe
 
 Generated rows against real ones, draws for missing cells against what was hidden, and a regression pooled over draws.
@@ -36,6 +42,10 @@ Of {len(verdicts)} figures asked for, {met.count(True)} are met and {met.count(F
 ![Real or generated?](figures/{AUC})
 
 {generation.section(rows)}
+
+## Rows under a condition
+
+{conditions.section(asked.rows)}
 
 ## Draws for missing cells
 
@@ -56,6 +66,7 @@ make peers             # the environments of the peers
 vsae bench generation  # the runs; those that are there are not run again
 vsae bench calibration
 vsae bench rubin
+vsae bench conditions
 vsae bench tables      # this page
 ```
 
@@ -67,7 +78,7 @@ def figures(results: Path) -> dict[str, str]:
     """Name → SVG. Needs matplotlib if there are rows."""
     if page(results) is None:
         return {}
-    rows, draws, repeats = (Readings.load(results / name) for name in ("generation", "calibration", "rubin"))
+    rows, draws, repeats = (Readings.load(results / name) for name in FOLDERS[:3])
     return {AUC: _auc(rows), COVERAGE: _coverage(draws), POOLED: _pooled(repeats)}
 
 

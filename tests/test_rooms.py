@@ -20,6 +20,7 @@ ROOMS = [
     "batch",
     "encoding",
     "nets",
+    "images",
     "features",
     "likelihoods",
     "proposals",

@@ -42,7 +42,7 @@ class Trust:
         """From what is known of some rows, of which `held`, (n, M) both, was hidden from the model."""
         trivial, cells = {}, {}
         for variable in schema.variables:
-            if variable.family is Family.VECTOR:
+            if variable.family in (Family.VECTOR, Family.IMAGE):
                 continue
             x, at = np.asarray(columns[variable.name]), schema.attribute_of[variable.name]
             seen, hidden = x[known[:, at] & ~held[:, at]], held[:, at]

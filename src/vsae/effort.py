@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from vsae.config import VSAEConfig
 from vsae.nets import NetShape
-from vsae.schema import Schema
+from vsae.schema import Kind, Schema
 
 Effort = Literal["fast", "default", "best"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
@@ -41,6 +41,8 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
     """
     if effort not in EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
+    if is_multimodal(schema):
+        return VSAEConfig(**{**_multimodal(rows, effort), **changes})
     size = _SIZES[effort]
     steps = min(max(int(size.steps * math.sqrt(rows)), _FEWEST_STEPS), size.most_steps)
     settings: dict[str, Any] = {
@@ -53,3 +55,43 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
         "mask_net": NetShape(size.width // 2, 1),
     }
     return VSAEConfig(**{**settings, **changes})
+
+
+_WIDE_VECTOR = 16  # entries: from here on a vector is a modality of its own
+_MULTIMODAL_STEPS = {"fast": 0.3, "default": 1.0, "best": 3.0}
+
+
+def is_multimodal(schema: Schema) -> bool:
+    """Whether there are images, or vectors wide enough to ask for what images ask for."""
+    return any(v.kind is Kind.IMAGE or v.entries >= _WIDE_VECTOR for v in schema.variables)
+
+
+def _multimodal(rows: int, effort: Effort) -> dict[str, Any]:
+    """Few attributes with much in each: one member, wide networks and latents, and much hidden."""
+    steps = int(_MULTIMODAL_STEPS[effort] * min(max(14 * math.sqrt(rows), 300), 3000))
+    return {
+        "members": 1,
+        "latent_dim": 32,
+        "attributive": NetShape(256, 1),
+        "collective": NetShape(512, 1, residual=True),
+        "data_net": NetShape(512, 1, residual=True),
+        "mask_net": NetShape(64, 1),
+        "variance": "column",
+        "kl_visible": 0.01,
+        "kl_hidden": 0.01,
+        "remask": (0.3, 0.7),
+        "hiding": "alike",
+        "match": 0.01,
+        "mask_weight": 0.1,
+        "steps": steps,
+        "batch_size": 128,
+        "learning_rate": 1e-3,
+        "weight_decay": 0.01,
+        "validation": "rows",
+        "validation_share": 0.05,
+        "validation_remask": 0.5,
+        "evaluate_every": max(10, steps // 16),
+        "refit": 0.0,
+        "trust": False,
+        "latent_draws": 50,
+    }

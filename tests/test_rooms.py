@@ -47,6 +47,7 @@ ROOMS = [
     "marginals",
     "fitted",
     "fitting",
+    "multimodal",
     "table",
     "datasets",
     "estimator",

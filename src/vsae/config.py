@@ -59,7 +59,7 @@ class VSAEConfig:
     guess: bool = True  # DIFF(paper): the collective proposal starts from a linear guess of the holes; see guess.py
     features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
     image_net: ImageNet = "conv"  # DIFF(paper): "flat" reads and gives back pixels by MLPs; see images.py
-    channels: int = 32  # of an image network's first layer
+    channels: int = 16  # of an image network's first layer
     image_features: int = 256  # that a convolutional reader gives
     pixel_variance: float | None = 0.1  # of Gaussian and discretised pixels; None: learned
     variance: Variance = "mixed"  # DIFF(paper): σ is learned; the paper's squared error fixes it
@@ -101,6 +101,7 @@ class VSAEConfig:
     # --- its use
     trust: bool = True  # DIFF(paper): estimates are drawn towards means and modes as held-out cells say; see trust.py
     prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see prior.py
+    prior_rows: Literal["all", "complete"] = "all"  # whose latents it is fitted to; what is hidden has blurred ones
     latent_draws: int = 10  # averaged into a point imputation
 
     def __post_init__(self) -> None:

@@ -60,6 +60,12 @@ def stages(shape: Sequence[int], channels: int) -> list[tuple[int, int, int]]:
     return found
 
 
+def _he_bound(fan_in: int) -> float:
+    """Weights that keep the size of what passes (He et al. 2015): else five layers shrink a picture to nothing, z tells
+    none from another beside its noise, and training begins by giving it up."""
+    return math.sqrt(6 / fan_in)
+
+
 class GroupedConv(nn.Module):
     """A convolution of stride 2 for each of G groups: (B, G·n_in, H, W) → (B, G·n_out, H', W').
 
@@ -70,10 +76,10 @@ class GroupedConv(nn.Module):
         super().__init__()
         self.groups, self.target = math.prod(groups), target
         fan_in = n_in * _KERNEL**2 // (1 if target is None else _STRIDE**2)  # weights that meet in one output pixel
-        bound = 1.0 / math.sqrt(fan_in)
+        bound = _he_bound(fan_in)
         ends = (n_out, n_in) if target is None else (n_in, n_out)
         self.weight = nn.Parameter(torch.empty(*groups, *ends, _KERNEL, _KERNEL).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(*groups, n_out).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(*groups, n_out))
 
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight.flatten(0, -4)  # (G·first end, second end, kernel, kernel)
@@ -96,6 +102,10 @@ class Reader(nn.Module):
         groups, shapes = (settings.members, len(block)), stages(block.event, settings.channels)
         self.halvings = nn.ModuleList(GroupedConv(groups, wide[0], narrow[0]) for wide, narrow in pairwise(shapes))
         self.last = GroupedLinear(groups, math.prod(shapes[-1]), settings.width)
+        with torch.no_grad():
+            bound = _he_bound(math.prod(shapes[-1]))
+            self.last.weight.uniform_(-bound, bound)
+            self.last.bias.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
         if self.flat:

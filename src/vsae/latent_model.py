@@ -14,7 +14,7 @@ from vsae.config import VSAEConfig
 from vsae.features import NumberFeatures
 from vsae.generative import DataDistribution, Heads
 from vsae.images import ImageSettings, Readers
-from vsae.likelihoods import Distribution
+from vsae.likelihoods import Distribution, PictureHead
 from vsae.proposals import DiagonalNormal, ProposalSettings, number_blocks, numbers
 from vsae.schema import Schema
 
@@ -74,6 +74,7 @@ class LatentModel(nn.Module, ABC):
         entries = torch.tensor([float(max(v.entries for v in attribute.variables)) for attribute in schema])
         weight = entries**-config.balance
         self.register_buffer("balance", weight, persistent=False)  # of each attribute's log-likelihood, (M,)
+        self.block_attributes = {block.name: list(block.attributes) for block in schema.blocks}
         self.in_order = owner.tolist() == list(range(len(schema)))
 
     def take_members(self: ModelT, index: Sequence[int]) -> ModelT:
@@ -113,6 +114,14 @@ class LatentModel(nn.Module, ABC):
         if self.number_blocks:
             usable = data.with_mask(data.usable)
             self.features.fit(numbers(self.number_blocks, usable), usable.mask[:, self.number_attributes])
+        self.begin_at_mean_images(data)
+
+    def begin_at_mean_images(self, data: Batch, members: slice = slice(None)) -> None:
+        """What the decoders of some members say of images before training; of a data set (n, …)."""
+        for head in (module for module in self.modules() if isinstance(module, PictureHead)):
+            seen = data.usable[:, self.block_attributes[head.block]].float()  # (n, images)
+            total = torch.einsum("ni,nichw->ichw", seen, data.values[head.block])
+            head.begin_at(total / seen.sum(0).clamp_min(1).view(-1, 1, 1, 1), members)
 
     def number_features(self, batch: Batch) -> Tensor | None:
         """What networks read of the numbers, (…, numbers, features); None where there are none."""

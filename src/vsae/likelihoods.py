@@ -33,6 +33,7 @@ Variance = Literal["cell", "column", "mixed", "fixed"]  # mixed: cell and column
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _FIXED_LOG_SCALE = 0.5 * math.log(0.5)  # variance ½: the negative log-likelihood is the squared error
 _PACE = 10.0  # of log σ of a column: Adam moves all weights alike, and this one has farther to go than others
+_DARKEST = 0.005  # of a mean image: a pixel that was never seen lit can still be
 _FIRST_PIXEL_VARIANCE = 0.1  # where it is learned
 _SCALE_RANGE = (-5.0, 3.0)  # of log σ in standard units: σ from .007 to 20
 NOISE_RANKS = torch.linspace(0.0, 1.0, 65, dtype=torch.float64)  # of the quantiles that describe a column's noise
@@ -555,14 +556,20 @@ class CategoricalHead(Head):
 
 
 class PictureHead(Head):
-    """Logits of pixels; a Gaussian's variance is fixed, or (None) learned, one an image attribute."""
+    """Logits of pixels; a Gaussian's variance is fixed, or (None) learned, one an image attribute.
+
+    What the networks say is added to the logits of the mean image (`begin_at`): else they would spend their first
+    hundreds of steps on painting that one, with no use for z.
+    """
 
     slow_log_scale: Tensor
+    centre: Tensor
 
     def __init__(self, block: Block, members: int, pixel_variance: float | None) -> None:
         super().__init__()
         self.shape, self.pixels = (len(block), *block.event), block.variables[0].pixels
-        self.n_parameters = math.prod(self.shape)
+        self.n_parameters, self.block = math.prod(self.shape), block.name
+        self.register_buffer("centre", torch.zeros(members, 1, *self.shape))
         start = 0.5 * math.log(_FIRST_PIXEL_VARIANCE if pixel_variance is None else pixel_variance) / _PACE
         scale = torch.full((members, 1, len(block), 1, 1, 1), start)
         if pixel_variance is None and self.pixels != "bernoulli":
@@ -570,8 +577,13 @@ class PictureHead(Head):
         else:
             self.register_buffer("slow_log_scale", scale, persistent=False)
 
+    @torch.no_grad()
+    def begin_at(self, mean: Tensor, members: slice) -> None:
+        """The mean images, (images, C, H, W), that some members begin at."""
+        self.centre[members] = torch.logit(mean.clamp(_DARKEST, 1 - _DARKEST))
+
     def forward(self, raw: Tensor) -> Picture:
-        logits = raw.unflatten(-1, self.shape)
+        logits = raw.unflatten(-1, self.shape) + self.centre
         if self.pixels == "bernoulli":
             return BernoulliPicture(logits)
         kind = DiscretisedPicture if self.pixels == "discretised" else GaussianPicture

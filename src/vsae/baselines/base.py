@@ -40,6 +40,10 @@ class Baseline(LatentModel):
         """KL of what is inferred from a batch to the model's own prior, (E, B); None for a model without one."""
         return self.infer(batch).kl_to_prior()
 
+    @abstractmethod
+    def generate(self, rows: int) -> DataDistribution | None:
+        """New rows, (E, rows, …), from draws of the prior; None for a model without one."""
+
     def as_proposal(self, loc: Tensor, log_scale: Tensor) -> DiagonalNormal:
         return self.proposal_settings().as_normal(loc, log_scale)
 
@@ -74,6 +78,11 @@ class OneLatent(Baseline):
 
     def reconstruct(self, batch: Batch) -> DataDistribution:
         return self.decode(self.infer(batch).loc, batch.mask)
+
+    def generate(self, rows: int) -> DataDistribution | None:
+        """As complete rows have it: where the mask is read, nothing is missing."""
+        z = torch.randn(self.config.members, rows, self.config.latent_dim, device=self.owner.device)
+        return self.decode(z, torch.ones(*z.shape[:2], len(self.schema), dtype=torch.bool, device=z.device))
 
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
         q = self.infer(batch)

@@ -104,6 +104,12 @@ class HIVAE(RowReader):
         q, s = self._likeliest(batch)
         return self.decode_from(q.loc, s)
 
+    def generate(self, rows: int) -> DataDistribution | None:
+        device = self.owner.device
+        s = F.one_hot(torch.randint(COMPONENTS, (self.config.members, rows), device=device), COMPONENTS).float()
+        z = self.centre(s) + torch.randn(*s.shape[:2], self.config.latent_dim, device=device)
+        return self.decode_from(z, s)
+
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
         if weighted:
             raise ValueError("HI-VAE's draws have no importance weights here; leave weighted out")

@@ -203,7 +203,7 @@ def load_table(name: str, root: str | Path | None = None, *, label: bool = False
 
     >>> load_table("yeast", root=Path("nowhere"))
     Traceback (most recent call last):
-    vsae.datasets.uci.DataNotFound: table 'yeast': no file yeast.csv.gz in nowhere; leave root out and
+    vsae.datasets.places.DataNotFound: table 'yeast': no file yeast.csv.gz in nowhere; leave root out and
     set VSAE_DATA to a folder that has it, or call vsae.datasets.download('yeast', root='nowhere')
     """
     source = _source(name)

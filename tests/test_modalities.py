@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
         for name, width in (("text", 4), ("audio", 3), ("vision", 5)):
             arrays[f"{name}_{part}"] = rng.normal(size=(n, width)).astype(np.float32)
         arrays[f"vision_{part}"][:, 2] = 0.0
-    np.savez(tmp_path / "cmu_mosi_features_poria_split.npz", **arrays)
+    np.savez(tmp_path / "cmu_mosi_features_cmu_split.npz", **arrays)
     return tmp_path
 
 

@@ -49,7 +49,7 @@ _MD5 = {
     "fashion_mnist/t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
     "fashion_mnist/t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
 }
-_MOSI = "cmu_mosi_features_poria_split.npz"
+_MOSI = "cmu_mosi_features_cmu_split.npz"
 _MOSI_MODALITIES = ("text", "audio", "vision")
 DIGITS = ("digit1", "digit2")
 
@@ -141,9 +141,10 @@ def _fashion(part: Part, seed: int, root: str | Path | None) -> Modalities:
 
 
 def _mosi(part: Part, seed: int, root: str | Path | None) -> Modalities:
-    """The split by speakers; its small validation part is taken to the training rows.
+    """The standard folds; their small validation part is taken to the training rows.
 
-    Features that never vary in the training rows are left out.
+    Features that never vary in the training rows are left out. The extractors of text and vision have seen the labels
+    of most utterances, of both parts: what ties these two together is the label, more than it would be elsewhere.
     """
     path = find("set 'mosi'", _MOSI, root, "; it has no public home to fetch it from")
     with np.load(path, allow_pickle=False) as file:

@@ -27,7 +27,7 @@ from vsae.datasets import Modalities, load_modalities
 from vsae.datasets.modalities import DIGITS
 from vsae.effort import config_for
 from vsae.fitted import FittedVSAE
-from vsae.fitting import fit_apart
+from vsae.fitting import fit, fit_apart
 from vsae.imputation import FittedModel
 from vsae.missingness import MCAR
 from vsae.model import VSAE
@@ -126,7 +126,13 @@ def run_method(
     config = config.replace(**(changes or {}))
     began = time.perf_counter()
     tables = [(task.train.columns, task.train_mask) for task in tasks]
-    fitted: list[FittedModel[Any]] = fit_apart(kind, schema, tables, config, seed=tasks[0].seed, device=device)
+    fitted: list[FittedModel[Any]]
+    if config.refit or config.trust:  # few rows: each seed for itself
+        fitted = [
+            fit(schema, *table, config, seed=t.seed, device=device) for table, t in zip(tables, tasks, strict=True)
+        ]
+    else:
+        fitted = fit_apart(kind, schema, tables, config, seed=tasks[0].seed, device=device)
     seconds = (time.perf_counter() - began) / len(tasks)
     outcomes = []
     for one, task in zip(fitted, tasks, strict=True):

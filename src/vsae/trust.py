@@ -55,9 +55,8 @@ class Trust:
             elif variable.family is Family.VECTOR:
                 trivial[variable.name] = seen.mean(axis=0, keepdims=True) if len(seen) else np.zeros((1, variable.size))
                 spread = np.std(seen, axis=0) if len(seen) else np.zeros(variable.size)
-                vectors[variable.name] = _weight_of_vector(
-                    *(part[hidden] - trivial[variable.name] for part in (x, estimates[variable.name])), spread
-                )
+                truth, guess = (part[hidden] - trivial[variable.name] for part in (x, estimates[variable.name]))
+                vectors[variable.name] = _weight_of_vector(truth, guess, spread)
                 continue
             else:
                 trivial[variable.name] = np.asarray(seen.mean() if len(seen) else 0.0, dtype=np.float64)

@@ -10,6 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
+from vsae.aggregation import AggregationKind
 from vsae.features import FeatureSet
 from vsae.images import ImageNet
 from vsae.likelihoods import Variance
@@ -50,6 +51,7 @@ class VSAEConfig:
     latent_dim: int = 4  # L, per attribute
     attributive: NetShape = NetShape(width=0, depth=0)  # rich features make a linear map bend
     collective: NetShape = NetShape(width=96, depth=1, residual=True)
+    aggregation: AggregationKind = "concat"  # F(z); the others are for attributes by the thousand
     mask_net: NetShape = NetShape(width=48, depth=1)
     data_net: NetShape = NetShape(width=96, depth=1, residual=True)
     members: int = 4  # E: an ensemble trains as one batched computation

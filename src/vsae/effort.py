@@ -69,7 +69,7 @@ def is_multimodal(schema: Schema) -> bool:
 
 def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
     """Much is hidden, as there is much to learn from each modality that is known; see docs/decisions/0009."""
-    steps = int(_LONGER[effort] * min(max(14 * math.sqrt(rows), 300), 3000))
+    steps = int(_LONGER[effort] * min(max(20 * math.sqrt(rows), 300), 5000))
     settings: dict[str, Any] = {
         "steps": steps,
         "evaluate_every": max(10, steps // 16),

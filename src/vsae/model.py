@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vsae.aggregation import Concatenation
+from vsae.aggregation import aggregation
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
@@ -66,7 +66,7 @@ class VSAE(LatentModel):
         fill = config.proposal == "attributive"
         self.attributive = AttributiveProposal(schema, config.attributive, settings, fill)
         self.collective = CollectiveProposal(schema, config.collective, settings, self.guess.width)
-        self.aggregate = Concatenation(len(schema), latent)
+        self.aggregate = aggregation(config.aggregation, members, len(schema), latent, config.data_net.width)
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
         self.data_network = DataNetwork(self.make_heads(), members, self.aggregate.width, config.data_net, len(schema))
         self.prior = LatentPrior(members, len(schema), latent)
@@ -113,7 +113,7 @@ class VSAE(LatentModel):
 
         Without mask modelling the mask network's output conditions nothing, so None means all observed.
         """
-        context = self.aggregate(z)  # (E, B, M·L)
+        context = self.aggregate(z)  # (E, B, M·L), or (E, B, width of the data network)
         m = self.mask_network(context)
         if mask is None:
             mask = m.mean if self.config.mask_modelling else torch.ones_like(m.logits)

@@ -104,5 +104,6 @@ class Absent:
             raise ImportError(f"{name} is not here")
 sys.meta_path.insert(0, Absent())
 import vsae.fitting, vsae.datasets, vsae.missingness, vsae.metrics, vsae.benchmark.scaling, vsae.benchmark.peers.runner
+import vsae.multimodal, vsae.benchmark.paper.runner
 """
     subprocess.run([sys.executable, "-c", code], check=True)

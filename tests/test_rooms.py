@@ -30,6 +30,7 @@ ROOMS = [
     "aggregation",
     "generative",
     "prior",
+    "mixture",
     "config",
     "effort",
     "randomness",

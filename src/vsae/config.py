@@ -103,6 +103,7 @@ class VSAEConfig:
     # --- its use
     trust: bool = True  # DIFF(paper): estimates are drawn towards means and modes as held-out cells say; see trust.py
     prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see prior.py
+    prior_covariance: Literal["common", "own"] = "common"  # of its components; own ones take (M·L)² each: mixture.py
     prior_rows: Literal["all", "complete"] = "all"  # whose latents it is fitted to; what is hidden has blurred ones
     latent_draws: int = 10  # averaged into a point imputation
 

@@ -80,6 +80,7 @@ def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
         "hiding": "alike",
         "mask_weight": 0.1,
         "prior_rows": "complete",
+        "prior_covariance": "own",
         "latent_draws": 50,
     }
     if any(v.kind is Kind.IMAGE for v in schema.variables):

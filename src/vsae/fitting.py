@@ -286,7 +286,8 @@ def _rows_to_calibrate_by(data: Batch, schema: Schema, config: VSAEConfig, seed:
 def _fit_prior(model: VSAE, data: Batch, seed: int) -> None:
     """To the latents of the training rows, or of a sample of them."""
     with private_rng(seed, data.mask.device):
-        most = _affordable_rows(model.schema, model.config, _MOST_PRIOR_ROWS)
+        wanted = _MOST_PRIOR_ROWS * (2 if model.config.prior_covariance == "own" else 1)
+        most = _affordable_rows(model.schema, model.config, wanted)
         rows = torch.randperm(data.rows, device=data.mask.device)
         if model.config.prior_rows == "complete":
             rows = rows[: max(most, _ROWS_LOOKED_AT)]

@@ -14,6 +14,7 @@ from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.guess import GaussianGuess
 from vsae.latent_model import Draws, LatentModel, Noise
 from vsae.likelihoods import Bernoulli
+from vsae.mixture import FullPrior
 from vsae.prior import LatentPrior
 from vsae.proposals import (
     AttributiveProposal,
@@ -69,7 +70,8 @@ class VSAE(LatentModel):
         self.aggregate = aggregation(config.aggregation, members, len(schema), latent, config.data_net.width)
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
         self.data_network = DataNetwork(self.make_heads(), members, self.aggregate.width, config.data_net, len(schema))
-        self.prior = LatentPrior(members, len(schema), latent)
+        own = config.prior_covariance == "own"
+        self.prior: LatentPrior = (FullPrior if own else LatentPrior)(members, len(schema), latent)
         self.register_buffer("hiding", torch.ones(len(schema)))  # how much of each attribute re-masking hides
 
     def look_at(self, data: Batch) -> None:

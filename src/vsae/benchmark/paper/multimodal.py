@@ -43,9 +43,9 @@ GENERATED = 5000  # rows
 SHOWN, SHOWN_DRAWS = 10, 6  # in pictures
 _STREAM = 77  # of the masks' random numbers
 
-#: The `paper` preset for modalities: wider latents, a slower Adam; the rest is ours, as the paper says nothing of it.
+#: The `paper` preset for images: wider latents, a slower Adam; the rest is ours, as the paper says nothing of it.
 _WIDE = NetShape(width=128, depth=3)
-PAPER_SETTINGS: dict[str, Any] = {
+PAPER_IMAGES: dict[str, Any] = {
     "latent_dim": 256, "attributive": _WIDE, "collective": _WIDE, "mask_net": _WIDE, "data_net": _WIDE,
     "learning_rate": 1e-4, "batch_size": 128, "epochs": 60, "patience": 10, "validation_share": 0.1, "e_step_warmup": 5,
 }  # fmt: skip
@@ -118,11 +118,12 @@ def run_method(
     kind: type[Baseline] | type[VSAE] = VSAE
     if method == DEFAULT:
         config = config_for(schema, rows, **_WITHOUT_NUMBERS)
-    elif method == PAPER:
-        config = VSAEConfig.paper(**PAPER_SETTINGS)
     else:
-        kind = BASELINES[method]
-        config = baseline_config(kind, schema, VSAEConfig.paper(**PAPER_SETTINGS))
+        pictures_too = any(v.kind is Kind.IMAGE for v in schema.variables)
+        config = VSAEConfig.paper(**PAPER_IMAGES if pictures_too else {})
+        if method != PAPER:
+            kind = BASELINES[method]
+            config = baseline_config(kind, schema, config)
     config = config.replace(**(changes or {}))
     began = time.perf_counter()
     tables = [(task.train.columns, task.train_mask) for task in tasks]

@@ -21,6 +21,7 @@ ROOMS = [
     "encoding",
     "privacy",
     "nets",
+    "images",
     "features",
     "likelihoods",
     "proposals",
@@ -30,6 +31,7 @@ ROOMS = [
     "aggregation",
     "generative",
     "prior",
+    "mixture",
     "config",
     "effort",
     "randomness",
@@ -49,6 +51,7 @@ ROOMS = [
     "generation",
     "fitted",
     "fitting",
+    "multimodal",
     "table",
     "datasets",
     "estimator",
@@ -105,5 +108,6 @@ class Absent:
             raise ImportError(f"{name} is not here")
 sys.meta_path.insert(0, Absent())
 import vsae.fitting, vsae.datasets, vsae.missingness, vsae.metrics, vsae.benchmark.scaling, vsae.benchmark.peers.runner
+import vsae.multimodal, vsae.benchmark.paper.runner
 """
     subprocess.run([sys.executable, "-c", code], check=True)

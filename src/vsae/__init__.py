@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vsae.table import Categorical as Categorical
     from vsae.table import Count as Count
     from vsae.table import DataWarning as DataWarning
+    from vsae.table import Image as Image
     from vsae.table import Keep as Keep
     from vsae.table import Ordinal as Ordinal
     from vsae.table import Positive as Positive
@@ -42,6 +43,7 @@ _HOME = {
     "Count": "vsae.table",
     "DataWarning": "vsae.table",
     "FittedVSAE": "vsae.fitted",
+    "Image": "vsae.table",
     "Interval": "vsae.estimator",
     "Keep": "vsae.table",
     "Kind": "vsae.schema",
@@ -68,6 +70,7 @@ __all__ = [
     "Count",
     "DataWarning",
     "FittedVSAE",
+    "Image",
     "Interval",
     "Keep",
     "Kind",

@@ -9,6 +9,7 @@ the model takes `(E, B, â€¦)`, rows for each of E ensemble members, or `(1, B, â
 | `interval`    | (variables, 3)               | float: standardised value, and the edges of what it stands for |
 | `bernoulli`, `categorical`, `cumulative` | (variables,) | int64: level codes                              |
 | `vector{d}`   | (variables, d)               | float: standardised entries                                |
+| `image{C}x{H}x{W}` | (variables, C, H, W)    | float: pixels in [0, 1]                                    |
 """
 
 from __future__ import annotations

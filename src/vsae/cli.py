@@ -244,7 +244,7 @@ def scaling(
 @bench.command()
 def paper(
     table: Annotated[
-        list[str], typer.Option(help="Of the paper: mcar, nonmcar, ablation, ratios or masks; repeatable.")
+        list[str], typer.Option(help="Of the paper: mcar, nonmcar, ablation, ratios, masks or multimodal; repeatable.")
     ] = ["mcar"],  # noqa: B006 - typer wants a list
     methods: Annotated[list[str] | None, typer.Option(help="Such as VAE or 'VSAE paper'; repeatable.")] = None,
     data: Annotated[list[str] | None, typer.Option(help="Data sets; repeatable.")] = None,

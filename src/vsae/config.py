@@ -10,7 +10,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
+from vsae.aggregation import AggregationKind
 from vsae.features import FeatureSet
+from vsae.images import ImageNet
 from vsae.likelihoods import Variance
 from vsae.nets import NetShape
 from vsae.proposals import Holes
@@ -21,10 +23,15 @@ Hiding = Literal["as_missing", "alike"]
 
 
 _RANGES = (
-    ("latent_dim members steps epochs batch_size evaluate_every patience latent_draws", 1, 10**9),
+    (
+        "latent_dim members steps epochs batch_size evaluate_every patience latent_draws channels image_features",
+        1,
+        10**9,
+    ),
     ("kl_visible kl_hidden mask_weight match e_step_weight e_step_samples e_step_warmup", 0, 10**9),
     ("learning_rate weight_decay clip", 0, 10**9),
-    ("tolerance validation_share validation_remask refit", 0.0, 1.0),
+    ("pixel_variance", 1e-6, 10**9),
+    ("balance tolerance validation_share validation_remask refit", 0.0, 1.0),
     ("warmup", 0.0, 0.99),
 )
 
@@ -44,6 +51,7 @@ class VSAEConfig:
     latent_dim: int = 4  # L, per attribute
     attributive: NetShape = NetShape(width=0, depth=0)  # rich features make a linear map bend
     collective: NetShape = NetShape(width=96, depth=1, residual=True)
+    aggregation: AggregationKind = "concat"  # F(z); the others are for attributes by the thousand
     mask_net: NetShape = NetShape(width=48, depth=1)
     data_net: NetShape = NetShape(width=96, depth=1, residual=True)
     members: int = 4  # E: an ensemble trains as one batched computation
@@ -52,6 +60,10 @@ class VSAEConfig:
     holes: Holes = "zero"  # what the networks read where nothing was observed
     guess: bool = True  # DIFF(paper): the collective proposal starts from a linear guess of the holes; see guess.py
     features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
+    image_net: ImageNet = "conv"  # DIFF(paper): "flat" reads and gives back pixels by MLPs; see images.py
+    channels: int = 16  # of an image network's first layer
+    image_features: int = 256  # that a convolutional reader gives
+    pixel_variance: float | None = 0.1  # of Gaussian and discretised pixels; None: learned
     variance: Variance = "mixed"  # DIFF(paper): σ is learned; the paper's squared error fixes it
     scaling: Literal["standard", "minmax"] = "standard"
     mask_modelling: bool = True  # ablation: no p(m | z); the decoders get the given mask
@@ -59,6 +71,7 @@ class VSAEConfig:
     imputation_mask: DecoderMask = "reconstructed"  # … and when imputing (the paper: the given one)
 
     # --- the objective
+    balance: float = 0.5  # DIFF(paper): log p(x_i) of d entries counts d^-balance in the loss; see objective.py
     kl_visible: float = 0.01  # DIFF(paper): weight 1 collapses the collective proposal
     kl_hidden: float = 0.003
     remask: tuple[float, float] = (0.2, 0.4)  # DIFF(paper): hide this share of what is observed, and score it
@@ -90,6 +103,8 @@ class VSAEConfig:
     # --- its use
     trust: bool = True  # DIFF(paper): estimates are drawn towards means and modes as held-out cells say; see trust.py
     prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see prior.py
+    prior_covariance: Literal["common", "own"] = "common"  # of its components; own ones take (M·L)² each: mixture.py
+    prior_rows: Literal["all", "complete"] = "all"  # whose latents it is fitted to; what is hidden has blurred ones
     latent_draws: int = 10  # averaged into a point imputation
 
     def __post_init__(self) -> None:
@@ -125,6 +140,9 @@ class VSAEConfig:
             "guess": False,
             "members": 1,
             "start_scale": 1.0,
+            "image_net": "flat",
+            "pixel_variance": 0.5,
+            "balance": 0.0,
             "variance": "fixed",
             "scaling": "minmax",
             "imputation_mask": "given",

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from vsae.config import VSAEConfig
 from vsae.nets import NetShape
-from vsae.schema import Schema
+from vsae.schema import Kind, Schema
 
 Effort = Literal["fast", "default", "best"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
@@ -41,6 +41,8 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
     """
     if effort not in EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
+    if is_multimodal(schema):
+        return VSAEConfig(**{**_multimodal(schema, rows, effort), **changes})
     size = _SIZES[effort]
     steps = min(max(int(size.steps * math.sqrt(rows)), _FEWEST_STEPS), size.most_steps)
     settings: dict[str, Any] = {
@@ -53,3 +55,47 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
         "mask_net": NetShape(size.width // 2, 1),
     }
     return VSAEConfig(**{**settings, **changes})
+
+
+_WIDE_VECTOR = 16  # entries: from here on a vector is a modality of its own
+_FEW_ROWS = 10_000
+_LONGER = {"fast": 0.3, "default": 1.0, "best": 3.0}  # relative to `default`
+
+
+def is_multimodal(schema: Schema) -> bool:
+    """Whether there are images, or vectors wide enough to be what images are: few attributes with much in each."""
+    return any(v.kind is Kind.IMAGE or v.entries >= _WIDE_VECTOR for v in schema.variables)
+
+
+def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
+    """Much is hidden, as there is much to learn from each modality that is known; see docs/decisions/0009."""
+    steps = int(_LONGER[effort] * min(max(20 * math.sqrt(rows), 300), 5000))
+    settings: dict[str, Any] = {
+        "steps": steps,
+        "evaluate_every": max(10, steps // 16),
+        "learning_rate": 2e-3,
+        "mask_net": NetShape(64, 1),
+        "variance": "column",
+        "remask": (0.3, 0.7),
+        "hiding": "alike",
+        "mask_weight": 0.1,
+        "prior_rows": "complete",
+        "prior_covariance": "own",
+        "latent_draws": 50,
+    }
+    if any(v.kind is Kind.IMAGE for v in schema.variables):
+        settings |= {
+            "members": 1,
+            "latent_dim": 32,
+            "collective": NetShape(512, 1, residual=True),
+            "data_net": NetShape(512, 1, residual=True),
+            "kl_visible": 0.004,
+            "kl_hidden": 0.004,
+            "match": 0.01,
+            "weight_decay": 0.01,
+        }
+    else:
+        settings |= {"latent_dim": 8, "kl_visible": 0.02, "kl_hidden": 0.006, "match": 0.05}
+    if rows < _FEW_ROWS:  # held-out cells, which go back into training; else rows, as there are enough
+        return settings | {"refit": 0.3}
+    return settings | {"validation": "rows", "validation_share": 0.05, "refit": 0.0, "trust": False}

@@ -7,7 +7,7 @@ Every number is standardised in float64 before torch sees it:
 so that a Gaussian in y is a normal or a log-normal in x. A count k, and a real number with bounds, becomes y with the
 edges of the interval it stands for: [k - ½, k + ½], or a sliver around x; at a bound, all that lies beyond. The
 likelihood is the Gaussian mass between the edges, so bounds hold by the likelihood rather than by clipping. Level codes
-pass through unchanged.
+pass through unchanged, and so do pixels: numbers in [0, 1], or bytes, which are divided by 255.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import torch
 from numpy.typing import NDArray
 
 from vsae.batch import Batch
-from vsae.schema import DISCRETE, Block, Family, Kind, Schema, SchemaError
+from vsae.schema import DISCRETE, Block, Family, Kind, Schema, SchemaError, Variable
 
-Columns = Mapping[str, NDArray[Any]]  # variable name → (n,), or (n, d) for a vector
+Columns = Mapping[str, NDArray[Any]]  # variable name → (n,), (n, d) for a vector, (n, C, H, W) for an image
 Mask = NDArray[np.bool_]  # (n, M) over attributes, True = observed
 Scaling = Literal["standard", "minmax"]
 
@@ -69,6 +69,9 @@ class Encoding:
         _check_mask(self.schema, mask)
         values: dict[str, torch.Tensor] = {}
         for block in self.schema.blocks:
+            if block.family is Family.IMAGE:
+                values[block.name] = torch.from_numpy(_stacked_images(block, columns, mask))
+                continue
             x = _stack(block, columns, mask)
             if block.family in DISCRETE:
                 values[block.name] = torch.from_numpy(x)
@@ -87,7 +90,9 @@ class Encoding:
             if block.name not in values:
                 continue
             x = values[block.name]
-            if block.family not in DISCRETE:
+            if block.family is Family.IMAGE:
+                x = np.clip(x, 0.0, 1.0)
+            elif block.family not in DISCRETE:
                 x = self._natural(block, np.asarray(x, dtype=np.float64))
             columns.update({variable.name: x[:, j] for j, variable in enumerate(block.variables)})
         return columns
@@ -164,7 +169,14 @@ class Encoding:
 
 def numeric_blocks(schema: Schema) -> list[Block]:
     """The blocks that are standardised."""
-    return [block for block in schema.blocks if block.family not in DISCRETE]
+    return [block for block in schema.blocks if block.family not in DISCRETE and block.family is not Family.IMAGE]
+
+
+def as_dtype(variable: Variable, x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Values in natural units as a column of that dtype holds them: whole numbers rounded, pixels as bytes."""
+    if dtype.kind not in "iu":
+        return x
+    return np.rint(x * 255.0 if variable.kind is Kind.IMAGE else x)
 
 
 def _logarithmic(block: Block) -> NDArray[np.bool_]:
@@ -219,12 +231,7 @@ def _stack(block: Block, columns: Columns, mask: Mask) -> NDArray[Any]:
     shape = (len(mask), block.width) if block.family is Family.VECTOR else (len(mask),)
     arrays = []
     for variable in block.variables:
-        if variable.name not in columns:
-            raise SchemaError(f"attribute {variable.name!r} is in the schema but not in the data; add the column")
-        column = np.asarray(columns[variable.name])
-        if column.dtype.kind not in "biuf":
-            what = "level codes" if variable.family in DISCRETE else "numbers"
-            raise SchemaError(f"attribute {variable.name!r} holds {column.dtype} values; give it as {what}")
+        column = _column(variable, columns)
         if column.shape != shape:
             raise SchemaError(
                 f"attribute {variable.name!r} has shape {column.shape}, but mask and schema ask for {shape}"
@@ -233,6 +240,40 @@ def _stack(block: Block, columns: Columns, mask: Mask) -> NDArray[Any]:
     if block.family in DISCRETE:
         return _checked_codes(block, np.stack(arrays, axis=1), observed)
     return _checked_numbers(block, np.stack(arrays, axis=1).astype(np.float64), observed)
+
+
+def _column(variable: Variable, columns: Columns) -> NDArray[Any]:
+    if variable.name not in columns:
+        raise SchemaError(f"attribute {variable.name!r} is in the schema but not in the data; add the column")
+    column = np.asarray(columns[variable.name])
+    if column.dtype.kind not in "biuf":
+        what = "level codes" if variable.family in DISCRETE else "numbers"
+        raise SchemaError(f"attribute {variable.name!r} holds {column.dtype} values; give it as {what}")
+    return column
+
+
+def _stacked_images(block: Block, columns: Columns, mask: Mask) -> NDArray[np.float32]:
+    """(n, variables, C, H, W) in [0, 1], 0 where not observed; in single precision throughout, as pixels are many."""
+    out = np.zeros((len(mask), len(block), *block.event), dtype=np.float32)
+    for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
+        column, seen = _column(variable, columns), mask[:, i]
+        if column.shape == (len(mask), *block.event[1:]) and block.event[0] == 1:
+            column = column[:, None]
+        if column.shape != (len(mask), *block.event):
+            raise SchemaError(
+                f"attribute {variable.name!r} has shape {column.shape}, but mask and schema ask for "
+                f"{(len(mask), *block.event)}"
+            )
+        pixels = column[seen].astype(np.float32) / (255 if column.dtype.kind in "iu" else 1)
+        bad = ~((pixels >= 0) & (pixels <= 1)).all(axis=(1, 2, 3))  # NaN fails every comparison
+        if bad.any():
+            row = int(np.flatnonzero(seen)[bad.argmax()])
+            raise SchemaError(
+                f"attribute {variable.name!r}, row {row}: a pixel is no number in [0, 1], nor a byte; scale the image "
+                "or mark it missing"
+            )
+        out[seen, j] = pixels
+    return out
 
 
 def _checked_codes(block: Block, codes: NDArray[Any], observed: Mask) -> NDArray[np.int64]:

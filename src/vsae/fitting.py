@@ -26,13 +26,15 @@ from vsae.latent_model import LatentModel, ModelT
 from vsae.model import VSAE
 from vsae.randomness import private_rng
 from vsae.remasking import remask
-from vsae.schema import Schema
+from vsae.schema import Kind, Schema
 from vsae.training import Callback, History, Learn, Progress, TrainingDiverged, train
 from vsae.trust import Trust
 from vsae.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
 _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
+_FEWEST_PRIOR_ROWS = 500  # where complete rows are wanted; if these are fewer, the next best come to them
+_ROWS_LOOKED_AT = 100_000  # for them
 _NUMBERS_AT_ONCE = 2**27  # floats: half a gigabyte
 _TRUST_DRAWS = 4
 _REFIT_RATE = 0.3  # of the peak learning rate: to take the new cells in, not to start over
@@ -106,9 +108,9 @@ def fit_apart(
 
     For repetitions of one experiment with other masks and splits; on a GPU, where small networks are bound by the
     number of steps, three cost hardly more than one. What is learned of all rows at once (rich features, the guess)
-    would mix the tables, and what follows training is left out, so the settings must do without both.
+    would mix the tables, and refitting and trust are left out, so the settings must do without them.
     """
-    mixing = {"features": "plain", "guess": False, "refit": 0.0, "trust": False, "hiding": "alike", "prior": "standard"}
+    mixing = {"features": "plain", "guess": False, "refit": 0.0, "trust": False, "hiding": "alike"}
     if others := [name for name, value in mixing.items() if getattr(config, name) != value]:
         raise ValueError(f"fit_apart can not have these settings: {', '.join(others)}; see VSAEConfig.paper()")
     if len({len(mask) for _, mask in tables}) != 1:
@@ -123,6 +125,7 @@ def fit_apart(
             training, held = split(schema, encoding.encode(columns, mask).to(device), config)
             if held is None:
                 raise ValueError(f"table {i} has no cell to stop training by; give it more observed cells")
+            model.begin_at_mean_images(training, slice(i, i + 1))
             parts.append(training)
             held_out.append(held)
         training_seed = int(torch.randint(2**31, (1,)))
@@ -137,6 +140,9 @@ def fit_apart(
     )
     with private_rng(seed, device):
         members = [model.take_members([e]) for e in range(len(tables))]
+    for member, training in zip(members, parts, strict=True):
+        if isinstance(member, VSAE) and config.prior == "fitted":
+            _fit_prior(member, training, seed)
     return [
         _wrapped(member, encoding, history.of(e, config.patience))
         for e, (member, encoding) in enumerate(zip(members, encodings, strict=True))
@@ -280,8 +286,15 @@ def _rows_to_calibrate_by(data: Batch, schema: Schema, config: VSAEConfig, seed:
 def _fit_prior(model: VSAE, data: Batch, seed: int) -> None:
     """To the latents of the training rows, or of a sample of them."""
     with private_rng(seed, data.mask.device):
-        most = _affordable_rows(model.schema, model.config, _MOST_PRIOR_ROWS)
-        rows = torch.randperm(data.rows, device=data.mask.device)[:most]
+        wanted = _MOST_PRIOR_ROWS * (2 if model.config.prior_covariance == "own" else 1)
+        most = _affordable_rows(model.schema, model.config, wanted)
+        rows = torch.randperm(data.rows, device=data.mask.device)
+        if model.config.prior_rows == "complete":
+            rows = rows[: max(most, _ROWS_LOOKED_AT)]
+            seen = data.mask[rows].sum(1)
+            complete = max(int((seen == len(model.schema)).sum()), _FEWEST_PRIOR_ROWS)
+            rows = rows[seen.argsort(descending=True, stable=True)][:complete]
+        rows = rows[:most]
         model.prior.fit(*model.propose(data.take(rows).for_members()).selective)
         if model.config.mask_modelling:
             z = model.prior.sample(most)
@@ -290,6 +303,8 @@ def _fit_prior(model: VSAE, data: Batch, seed: int) -> None:
 
 def _steer(fitted: FittedVSAE, columns: Columns, mask: Mask, seed: int) -> None:
     """Generated rows get the marginals of some of the rows, whose number each member must have the same share of."""
+    if all(variable.event for variable in fitted.schema.variables):  # images and vectors come as they are decoded
+        return
     members = fitted.drawing.config.members
     most = min(len(mask), _affordable_rows(fitted.schema, fitted.model.config, _MOST_PRIOR_ROWS // 2))
     order = np.random.default_rng(seed).permutation(len(mask))
@@ -300,4 +315,5 @@ def _steer(fitted: FittedVSAE, columns: Columns, mask: Mask, seed: int) -> None:
 def _affordable_rows(schema: Schema, config: VSAEConfig, wanted: int) -> int:
     """As many of the wanted rows as go through the networks at once in bounded memory, however wide the table is."""
     per_row = config.members * len(schema) * (2 * config.attributive.width + 4 * config.latent_dim)
+    per_row += config.members * config.channels * sum(v.entries for v in schema.variables if v.kind is Kind.IMAGE)
     return max(64, min(wanted, _NUMBERS_AT_ONCE // per_row))

@@ -25,7 +25,7 @@ from vsae.likelihoods import Bernoulli, Gaussian, Vector
 from vsae.marginals import Drawn, Marginals, Steering
 from vsae.model import VSAE
 from vsae.randomness import private_rng
-from vsae.schema import DISCRETE, Family, Schema
+from vsae.schema import DISCRETE, Schema
 
 _FEW_EFFECTIVE = 100
 _OWN_NOISE = 0.7  # of σ, which is set to what a hole is off: a generated latent knows more of its cell than that
@@ -162,10 +162,7 @@ class RowGenerator:
 
     def _given_row(self, condition: Condition) -> Batch:
         """As a batch of one row; the variables that are not given hold any value that is allowed."""
-        middle = {
-            b.name: np.zeros((1, len(b), b.width) if b.family is Family.VECTOR else (1, len(b)), dtype=int)
-            for b in self.schema.blocks
-        }
+        middle = {b.name: np.zeros((1, len(b), *b.event), dtype=int) for b in self.schema.blocks}
         row = self.encoding.decode(middle) | {name: np.asarray([value]) for name, value in condition.given.items()}
         return self.encoding.encode(row, np.ones((1, len(self.schema)), dtype=bool)).to(self.device).for_members()
 

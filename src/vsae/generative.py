@@ -1,7 +1,8 @@
 """p(m | z) and p(x | m, z): the mask network, and the data network its output conditions.
 
 The data network has one trunk for all attributes and a head per attribute, so cost and size are linear in their number;
-all heads together are one matrix product, cut into blocks.
+all heads together are one matrix product, cut into blocks. Between the product and the head of an image stands a
+painter (`images.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from vsae.images import ImageSettings, Painter, image_blocks
 from vsae.likelihoods import Bernoulli, Distribution, Head, Variance, head_for
 from vsae.nets import MLP, NetShape
 from vsae.schema import Schema
@@ -29,11 +31,29 @@ class MaskNetwork(nn.Module):
         return Bernoulli(self.net(context))
 
 
+class PaintedHead(Head):
+    """The head of a block of images behind their painter."""
+
+    def __init__(self, painter: Painter, head: Head) -> None:
+        super().__init__()
+        self.painter, self.head, self.n_parameters = painter, head, painter.n_in
+
+    def forward(self, raw: Tensor) -> Distribution:
+        distribution: Distribution = self.head(self.painter(raw))
+        return distribution
+
+
 class Heads(nn.ModuleDict):
     """One likelihood a block: the parameters of all of them side by side → a distribution per block."""
 
-    def __init__(self, schema: Schema, members: int, variance: Variance) -> None:
-        super().__init__({block.name: head_for(block, members, variance) for block in schema.blocks})
+    def __init__(self, schema: Schema, variance: Variance, pixel_variance: float | None, images: ImageSettings) -> None:
+        heads = {b.name: head_for(b, images.members, variance, pixel_variance) for b in schema.blocks}
+        self.numbers_per_row = 2 * sum(head.n_parameters for head in heads.values())  # floats a decoded row keeps alive
+        for block in image_blocks(schema) if images.net == "conv" else ():
+            painter = Painter(block, images)
+            heads[block.name] = PaintedHead(painter, heads[block.name])
+            self.numbers_per_row += 2 * painter.numbers
+        super().__init__(heads)
         self.splits = [head.n_parameters for _, head in self._heads()]
 
     def forward(self, raw: Tensor) -> dict[str, Distribution]:
@@ -51,18 +71,11 @@ class DataNetwork(nn.Module):
     """
 
     def __init__(
-        self,
-        schema: Schema,
-        members: int,
-        context: int,
-        shape: NetShape,
-        variance: Variance,
-        reads_mask: bool = True,
+        self, heads: Heads, members: int, context: int, shape: NetShape, attributes: int, reads_mask: bool = True
     ) -> None:
         super().__init__()
-        self.heads = Heads(schema, members, variance)
-        self.splits = self.heads.splits
-        self.net = MLP((members,), context + len(schema) * reads_mask, shape, sum(self.splits))
+        self.heads, self.splits = heads, heads.splits
+        self.net = MLP((members,), context + attributes * reads_mask, shape, sum(self.splits))
 
     def forward(self, context: Tensor, mask: Tensor | None) -> dict[str, Distribution]:
         if mask is not None:

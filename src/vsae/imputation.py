@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vsae.batch import Batch
-from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
+from vsae.encoding import Columns, Encoding, Mask, as_dtype, numeric_blocks
 from vsae.latent_model import Draws, ModelT, Noise
 from vsae.likelihoods import Gaussian, Vector
 from vsae.randomness import generator, private_rng
@@ -196,7 +196,7 @@ class FittedModel(Generic[ModelT]):
             column = np.asarray(columns[variable.name])
             observed = mask[:, self.schema.attribute_of[variable.name]]
             filled, new = column.copy(), imputed[variable.name][~observed]
-            filled[~observed] = np.rint(new) if column.dtype.kind in "iu" else new
+            filled[~observed] = as_dtype(variable, new, column.dtype).reshape(-1, *column.shape[1:])
             out[variable.name] = filled
         return out
 

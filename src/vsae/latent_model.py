@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.features import NumberFeatures
-from vsae.generative import DataDistribution
-from vsae.likelihoods import Distribution
-from vsae.proposals import DiagonalNormal, number_blocks, numbers
+from vsae.generative import DataDistribution, Heads
+from vsae.images import ImageSettings, Readers
+from vsae.likelihoods import Distribution, PictureHead
+from vsae.proposals import DiagonalNormal, ProposalSettings, number_blocks, numbers
 from vsae.schema import Schema
 
 ModelT = TypeVar("ModelT", bound="LatentModel")
@@ -56,6 +57,7 @@ class LatentModel(nn.Module, ABC):
     """p(x | z) with a way to infer z from a batch whose `mask` says what may be read; E members at once."""
 
     owner: Tensor
+    balance: Tensor
     shared_parts: tuple[str, ...] = ("features.",)  # what of the state all members have in common
     importance_samples = 0  # weighted draws that a point imputation is averaged from; 0: plain draws do
 
@@ -65,8 +67,14 @@ class LatentModel(nn.Module, ABC):
         self.number_blocks = number_blocks(schema)
         self.number_attributes = [i for block in self.number_blocks for i in block.attributes]
         self.features = NumberFeatures(len(self.number_attributes), config.features)
+        self.image_settings = ImageSettings(config.members, config.image_net, config.channels, config.image_features)
+        self.readers = Readers(schema, self.image_settings)
         owner = torch.tensor([i for block in schema.blocks for i in block.attributes])
         self.register_buffer("owner", owner, persistent=False)  # attribute of each variable, block by block
+        entries = torch.tensor([float(max(v.entries for v in attribute.variables)) for attribute in schema])
+        weight = entries**-config.balance
+        self.register_buffer("balance", weight, persistent=False)  # of each attribute's log-likelihood, (M,)
+        self.block_attributes = {block.name: list(block.attributes) for block in schema.blocks}
         self.in_order = owner.tolist() == list(range(len(schema)))
 
     def take_members(self: ModelT, index: Sequence[int]) -> ModelT:
@@ -87,11 +95,33 @@ class LatentModel(nn.Module, ABC):
         """log p(x_i | z) as if every cell were observed, (E, B, M); mask it before use."""
         return self.by_attribute([data[name].log_prob(batch.values[name]) for name in data])
 
+    def read_images(self, batch: Batch) -> Batch:
+        """The batch with features of its images in their place, (E, B, n, features)."""
+        read: Batch = self.readers(batch)
+        return read
+
+    def make_heads(self) -> Heads:
+        return Heads(self.schema, self.config.variance, self.config.pixel_variance, self.image_settings)
+
+    def proposal_settings(self) -> ProposalSettings:
+        c = self.config
+        return ProposalSettings(
+            c.members, c.latent_dim, c.start_scale, c.holes, self.features.width, self.readers.widths
+        )
+
     def look_at(self, data: Batch) -> None:
         """What is taken from a data set (n, …) once, before training."""
         if self.number_blocks:
             usable = data.with_mask(data.usable)
             self.features.fit(numbers(self.number_blocks, usable), usable.mask[:, self.number_attributes])
+        self.begin_at_mean_images(data)
+
+    def begin_at_mean_images(self, data: Batch, members: slice = slice(None)) -> None:
+        """What the decoders of some members say of images before training; of a data set (n, …)."""
+        for head in (module for module in self.modules() if isinstance(module, PictureHead)):
+            seen = data.usable[:, self.block_attributes[head.block]].float()  # (n, images)
+            total = torch.einsum("ni,nichw->ichw", seen, data.values[head.block])
+            head.begin_at(total / seen.sum(0).clamp_min(1).view(-1, 1, 1, 1), members)
 
     def number_features(self, batch: Batch) -> Tensor | None:
         """What networks read of the numbers, (…, numbers, features); None where there are none."""

@@ -33,9 +33,12 @@ Variance = Literal["cell", "column", "mixed", "fixed"]  # mixed: cell and column
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _FIXED_LOG_SCALE = 0.5 * math.log(0.5)  # variance ½: the negative log-likelihood is the squared error
 _PACE = 10.0  # of log σ of a column: Adam moves all weights alike, and this one has farther to go than others
+_DARKEST = 0.005  # of a mean image: a pixel that was never seen lit can still be
+_FIRST_PIXEL_VARIANCE = 0.1  # where it is learned
 _SCALE_RANGE = (-5.0, 3.0)  # of log σ in standard units: σ from .007 to 20
 NOISE_RANKS = torch.linspace(0.0, 1.0, 65, dtype=torch.float64)  # of the quantiles that describe a column's noise
 _TAIL = 1e-3  # a normal ends nowhere; its table of quantiles does
+_FAR = 1e6  # standard deviations: an edge that nothing lies beyond
 _NARROW = 1e-2  # an interval this narrow has mass density × width to six digits
 
 
@@ -239,6 +242,89 @@ class Bernoulli(_Scored):
 
     def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor:
         return 2 * (values - mean) ** 2
+
+
+def _summed(per_pixel: Tensor) -> Tensor:
+    """(E, B, images, C, H, W) → (E, B, images)"""
+    return per_pixel.flatten(3).sum(-1)
+
+
+@dataclass(frozen=True)
+class Picture(_Scored, ABC):
+    """Pixels that are independent given z; their mean is sigmoid(logits), and the log-likelihood the sum over them.
+
+    A draw is the mean: what varies from picture to picture is z, and noise from pixel to pixel would only hide it.
+    """
+
+    logits: Tensor  # (E, B, images, C, H, W)
+
+    @property
+    def mean(self) -> Tensor:
+        return torch.sigmoid(self.logits)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.mean
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        return self.mean
+
+    @abstractmethod
+    def log_prob(self, values: Tensor) -> Tensor: ...
+
+    @property
+    @abstractmethod
+    def statistics(self) -> Tensor: ...
+
+    @abstractmethod
+    def expected_log_prob(self, statistics: Tensor) -> Tensor: ...
+
+    def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor:
+        return ((values - mean) ** 2).flatten(3).mean(-1)
+
+
+@dataclass(frozen=True)
+class BernoulliPicture(Picture):
+    """x log p + (1 - x) log(1 - p), for grey values between 0 and 1 as well."""
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        return self.expected_log_prob(values)
+
+    @property
+    def statistics(self) -> Tensor:
+        return self.mean
+
+    def expected_log_prob(self, statistics: Tensor) -> Tensor:
+        return _summed(statistics * self.logits - F.softplus(self.logits))
+
+
+@dataclass(frozen=True)
+class GaussianPicture(Picture):
+    """N(mean, scale²), one scale an image attribute."""
+
+    log_scale: Tensor  # (E, 1, images, 1, 1, 1)
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        return _summed(_normal_log_density(values - self.mean, self.log_scale))
+
+    @property
+    def statistics(self) -> Tensor:
+        return torch.stack([self.mean, self.mean**2], dim=-1)
+
+    def expected_log_prob(self, statistics: Tensor) -> Tensor:
+        return _summed(Gaussian(self.mean, self.log_scale).expected_log_prob(statistics))
+
+
+@dataclass(frozen=True)
+class DiscretisedPicture(GaussianPicture):
+    """The mass of that Gaussian around each of 256 grey values; black and white own what lies beyond them."""
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        inverse, half = torch.exp(-self.log_scale), 0.5 / 255
+        lower = torch.where(values <= half, -_FAR, (values - half - self.mean) * inverse)
+        upper = torch.where(values >= 1 - half, _FAR, (values + half - self.mean) * inverse)
+        width = torch.where(upper - lower < _FAR / 2, 2 * half * inverse, upper - lower)
+        return _summed(log_normal_mass(lower, upper, width))
 
 
 class Segments(nn.Module):
@@ -469,6 +555,41 @@ class CategoricalHead(Head):
         return Categorical(raw, self.segments)
 
 
+class PictureHead(Head):
+    """Logits of pixels; a Gaussian's variance is fixed, or (None) learned, one an image attribute.
+
+    What the networks say is added to the logits of the mean image (`begin_at`): else they would spend their first
+    hundreds of steps on painting that one, with no use for z.
+    """
+
+    slow_log_scale: Tensor
+    centre: Tensor
+
+    def __init__(self, block: Block, members: int, pixel_variance: float | None) -> None:
+        super().__init__()
+        self.shape, self.pixels = (len(block), *block.event), block.variables[0].pixels
+        self.n_parameters, self.block = math.prod(self.shape), block.name
+        self.register_buffer("centre", torch.zeros(members, 1, *self.shape))
+        start = 0.5 * math.log(_FIRST_PIXEL_VARIANCE if pixel_variance is None else pixel_variance) / _PACE
+        scale = torch.full((members, 1, len(block), 1, 1, 1), start)
+        if pixel_variance is None and self.pixels != "bernoulli":
+            self.slow_log_scale = nn.Parameter(scale)
+        else:
+            self.register_buffer("slow_log_scale", scale, persistent=False)
+
+    @torch.no_grad()
+    def begin_at(self, mean: Tensor, members: slice) -> None:
+        """The mean images, (images, C, H, W), that some members begin at."""
+        self.centre[members] = torch.logit(mean.clamp(_DARKEST, 1 - _DARKEST))
+
+    def forward(self, raw: Tensor) -> Picture:
+        logits = raw.unflatten(-1, self.shape) + self.centre
+        if self.pixels == "bernoulli":
+            return BernoulliPicture(logits)
+        kind = DiscretisedPicture if self.pixels == "discretised" else GaussianPicture
+        return kind(logits, (self.slow_log_scale * _PACE).clamp(*_SCALE_RANGE))
+
+
 class CumulativeHead(Head):
     """Cutpoints are free parameters: the first one, and positive gaps (softplus) between the next."""
 
@@ -502,7 +623,9 @@ LIKELIHOODS: dict[Family, type[Head]] = {
 }
 
 
-def head_for(block: Block, members: int, variance: Variance) -> Head:
+def head_for(block: Block, members: int, variance: Variance, pixel_variance: float | None = None) -> Head:
     """The one place where a family becomes a likelihood."""
+    if block.family is Family.IMAGE:
+        return PictureHead(block, members, pixel_variance)
     head: Head = LIKELIHOODS[block.family](block, members, variance)  # type: ignore[call-arg]
     return head

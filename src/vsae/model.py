@@ -7,19 +7,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vsae.aggregation import Concatenation
+from vsae.aggregation import aggregation
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.guess import GaussianGuess
 from vsae.latent_model import Draws, LatentModel, Noise
 from vsae.likelihoods import Bernoulli
+from vsae.mixture import FullPrior
 from vsae.prior import LatentPrior
 from vsae.proposals import (
     AttributiveProposal,
     CollectiveProposal,
     DiagonalNormal,
-    ProposalSettings,
     select,
 )
 from vsae.remasking import hiding_weights
@@ -63,14 +63,15 @@ class VSAE(LatentModel):
         is_number = torch.zeros(len(schema), 1)
         is_number[self.number_attributes] = 1.0
         self.register_buffer("is_number", is_number, persistent=False)
-        settings = ProposalSettings(members, latent, config.start_scale, config.holes, self.features.width)
+        settings = self.proposal_settings()
         fill = config.proposal == "attributive"
         self.attributive = AttributiveProposal(schema, config.attributive, settings, fill)
         self.collective = CollectiveProposal(schema, config.collective, settings, self.guess.width)
-        self.aggregate = Concatenation(len(schema), latent)
+        self.aggregate = aggregation(config.aggregation, members, len(schema), latent, config.data_net.width)
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
-        self.data_network = DataNetwork(schema, members, self.aggregate.width, config.data_net, config.variance)
-        self.prior = LatentPrior(members, len(schema), latent)
+        self.data_network = DataNetwork(self.make_heads(), members, self.aggregate.width, config.data_net, len(schema))
+        own = config.prior_covariance == "own"
+        self.prior: LatentPrior = (FullPrior if own else LatentPrior)(members, len(schema), latent)
         self.register_buffer("hiding", torch.ones(len(schema)))  # how much of each attribute re-masking hides
 
     def look_at(self, data: Batch) -> None:
@@ -84,6 +85,7 @@ class VSAE(LatentModel):
 
     def propose(self, batch: Batch) -> Proposals:
         """q(z | x_o, m), each (E, B, M, L)."""
+        batch = self.read_images(batch)
         features = self.number_features(batch)
         attributive = self.attributive(batch, features)
         collective = self._collective(batch, features)
@@ -113,7 +115,7 @@ class VSAE(LatentModel):
 
         Without mask modelling the mask network's output conditions nothing, so None means all observed.
         """
-        context = self.aggregate(z)  # (E, B, M·L)
+        context = self.aggregate(z)  # (E, B, M·L), or (E, B, width of the data network)
         m = self.mask_network(context)
         if mask is None:
             mask = m.mean if self.config.mask_modelling else torch.ones_like(m.logits)
@@ -121,8 +123,8 @@ class VSAE(LatentModel):
 
     @property
     def numbers_per_row(self) -> int:
-        widths = self.config.latent_dim * len(self.schema) * 3 + sum(self.data_network.splits) * 2
-        return widths + self.config.data_net.width * 4
+        latents = self.config.latent_dim * len(self.schema) * 3
+        return latents + self.data_network.heads.numbers_per_row + self.config.data_net.width * 4
 
     def imputing_mask(self, mask: Tensor) -> Tensor | None:
         """m for `decode` when imputing: the given mask, or None for the reconstructed one."""

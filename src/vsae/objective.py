@@ -92,15 +92,19 @@ def objective(model: VSAE, batch: Batch, visible: Tensor, statistics: Statistics
     """
     q = model.propose(batch.with_mask(visible))
     terms = _elbo(model, q.selective, batch, visible, statistics)
-    value = loss(terms, visible, model.config)
+    value = loss(terms, visible, model.config, model.balance)
     if model.config.match > 0 and model.config.proposal == "selective":
         apart = q.attributive.kl_to(q.collective) * (batch.usable & ~visible)
         value = value + model.config.match * apart.sum(-1).mean(-1).sum()
     return terms, value
 
 
-def loss(terms: Elbo, visible: Tensor, config: VSAEConfig) -> Tensor:
-    """Minus the weighted bound, the mean over rows, the sum over members."""
+def loss(terms: Elbo, visible: Tensor, config: VSAEConfig, balance: Tensor | float = 1.0) -> Tensor:
+    """Minus the weighted bound, the mean over rows, the sum over members.
+
+    `balance` (M,) weighs attributes, so that the many pixels of an image do not drown a label: the log-likelihood of d
+    entries counts d^-balance. Numbers and levels count 1.
+    """
     kl = terms.kl * torch.where(visible, config.kl_visible, config.kl_hidden)
-    bound = terms.x_observed + config.e_step_weight * terms.x_unobserved + config.mask_weight * terms.mask - kl
-    return -bound.sum(-1).mean(-1).sum()
+    data = (terms.x_observed + config.e_step_weight * terms.x_unobserved) * balance
+    return -(data + config.mask_weight * terms.mask - kl).sum(-1).mean(-1).sum()

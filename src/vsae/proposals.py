@@ -4,8 +4,8 @@
     collective   q_ψ(z_i | x_o, m)     one network that reads every observed attribute and the mask
     selective    Eq. 6: the first where m_i = 1, the second where m_i = 0
 
-Both networks begin with a linear map of the same features: those of numbers (`features.py`), computed once for both,
-levels one-hot, vectors as they are.
+Both networks begin with a linear map of the same features: those of numbers (`features.py`) and of images
+(`images.py`, a vector like any other), computed once for both, levels one-hot, vectors as they are.
 The first keeps attributes apart (`SeparateInput`), the second adds them up (`JointInput`). A linear map of a one-hot
 vector is a row of its weight matrix, so levels go through one embedding table, whatever their number.
 """
@@ -13,6 +13,7 @@ vector is a row of its weight matrix, so levels go through one embedding table, 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import torch
@@ -73,6 +74,7 @@ class ProposalSettings(NamedTuple):
     start_scale: float  # σ of both before training
     holes: Holes
     n_features: int  # of a number
+    image_widths: Mapping[str, int]  # block of images → features of an image
 
     def as_normal(self, loc: Tensor, log_scale: Tensor) -> DiagonalNormal:
         """From what a network gives, which is near 0 before training."""
@@ -97,12 +99,13 @@ class _Input(nn.Module):
     level_owner: Tensor
     level_attributes: Tensor
 
-    def __init__(self, schema: Schema, members: int, width: int, holes: Holes) -> None:
+    def __init__(self, schema: Schema, width: int, settings: ProposalSettings) -> None:
         super().__init__()
-        self.members, self.width, self.noise = members, width, holes == "noise"
+        self.members, self.width, self.noise = settings.members, width, settings.holes == "noise"
         self.number_blocks = number_blocks(schema)
         self.code_blocks = [b for b in schema.blocks if b.family in DISCRETE]
-        self.vector_blocks = [b for b in schema.blocks if b.family is Family.VECTOR]
+        self.vector_blocks = [b for b in schema.blocks if b.family in (Family.VECTOR, Family.IMAGE)]
+        self.vector_widths = [settings.image_widths.get(b.name, b.width) for b in self.vector_blocks]
         sizes = [size for block in self.code_blocks for size in block.sizes]
         self.levels = sum(sizes)
         self.register_buffer("code_offsets", torch.tensor([0, *sizes]).cumsum(0)[:-1], persistent=False)
@@ -141,6 +144,12 @@ def numbers(blocks: list[Block], batch: Batch) -> Tensor:
     return torch.cat(parts, dim=-1)
 
 
+def _side_by_side(parts: list[Tensor]) -> Tensor:
+    """Parts that members share, (1, B, …), beside those they do not, (E, B, …)."""
+    members = max(part.shape[0] for part in parts)
+    return torch.cat([part.expand(members, -1, -1) for part in parts], dim=-1)
+
+
 def _attributes(blocks: list[Block]) -> Tensor:
     return torch.tensor([i for block in blocks for i in block.attributes], dtype=torch.long)
 
@@ -159,15 +168,16 @@ class SeparateInput(_Input):
 
     order: Tensor
 
-    def __init__(self, schema: Schema, members: int, width: int, holes: Holes, n_features: int, fill: bool) -> None:
-        super().__init__(schema, members, width, holes)
+    def __init__(self, schema: Schema, width: int, settings: ProposalSettings, fill: bool) -> None:
+        super().__init__(schema, width, settings)
         self.fill = fill
         self.attributes = len(schema)
-        count = len(self.number_attributes)
-        self.number_map = GroupedLinear((members, count), n_features, width) if count else None
+        members, count = settings.members, len(self.number_attributes)
+        self.number_map = GroupedLinear((members, count), settings.n_features, width) if count else None
         self.table = _table(members, self.levels, width, fan_in=1) if self.levels else None
         self.vector_maps = nn.ModuleList(
-            GroupedLinear((members, len(block)), block.width, width) for block in self.vector_blocks
+            GroupedLinear((members, len(block)), entries, width)
+            for block, entries in zip(self.vector_blocks, self.vector_widths, strict=True)
         )
         blocks = [*self.number_blocks, *self.code_blocks, *self.vector_blocks]
         owner = _attributes(blocks)  # attribute of each variable, in the order the maps give them
@@ -216,19 +226,20 @@ class JointInput(_Input):
     def __init__(
         self,
         schema: Schema,
-        members: int,
         width: int,
-        holes: Holes,
-        n_features: int,
+        settings: ProposalSettings,
         n_guesses: int = 0,
         reads_mask: bool = True,
     ) -> None:
-        super().__init__(schema, members, width, holes)
-        self.reads_mask = reads_mask
-        entries = [(b, i) for b in self.vector_blocks for i in b.attributes]
-        owner = torch.tensor([i for b, i in entries for _ in range(b.width)], dtype=torch.long)
+        super().__init__(schema, width, settings)
+        self.reads_mask, members = reads_mask, settings.members
+        widths = zip(self.vector_blocks, self.vector_widths, strict=True)
+        owner = torch.tensor(
+            [i for b, entries in widths for i in b.attributes for _ in range(entries)], dtype=torch.long
+        )
         self.register_buffer("vector_attributes", owner, persistent=False)  # per vector entry
-        dense = len(self.number_attributes) * n_features + len(owner) + len(schema) * reads_mask + n_guesses
+        numbers = len(self.number_attributes) * settings.n_features
+        dense = numbers + len(owner) + len(schema) * reads_mask + n_guesses
         self.dense = GroupedLinear((members,), dense, width)
         self.table = _table(members, self.levels, width, dense + len(self.code_attributes)) if self.levels else None
 
@@ -238,12 +249,11 @@ class JointInput(_Input):
         if features is not None:
             parts.append(self.filled(features, mask[..., self.number_attributes, None]).flatten(-2))
         if self.vector_blocks:
-            entries = torch.cat([batch.values[b.name].flatten(-2) for b in self.vector_blocks], dim=-1)
+            entries = _side_by_side([batch.values[b.name].flatten(-2) for b in self.vector_blocks])
             parts.append(self.filled(entries, mask[..., self.vector_attributes]))
         if guess is not None:
             parts.append(guess)
-        members = max(part.shape[0] for part in parts)
-        h: Tensor = self.dense(torch.cat([part.expand(members, -1, -1) for part in parts], dim=-1))
+        h: Tensor = self.dense(_side_by_side(parts))
         return h if self.table is None else h + self._levels(batch, self.table)
 
     def _levels(self, batch: Batch, table: Tensor) -> Tensor:
@@ -262,9 +272,9 @@ class AttributiveProposal(nn.Module):
 
     def __init__(self, schema: Schema, shape: NetShape, settings: ProposalSettings, fill: bool = False) -> None:
         super().__init__()
-        self.settings, members, n_out = settings, settings.members, 2 * settings.latent_dim
-        groups, width = (members, len(schema)), shape.width if shape.depth else n_out
-        self.input = SeparateInput(schema, members, width, settings.holes, settings.n_features, fill)
+        self.settings, n_out = settings, 2 * settings.latent_dim
+        groups, width = (settings.members, len(schema)), shape.width if shape.depth else n_out
+        self.input = SeparateInput(schema, width, settings, fill)
         self.hidden = Hidden(groups, shape) if shape.depth else nn.Identity()
         self.last = GroupedLinear(groups, width, n_out) if shape.depth else nn.Identity()
 
@@ -280,7 +290,7 @@ class CollectiveProposal(nn.Module):
         super().__init__()
         self.settings, members, n_out = settings, settings.members, 2 * settings.latent_dim * len(schema)
         self.attributes = len(schema)
-        self.input = JointInput(schema, members, shape.width, settings.holes, settings.n_features, n_guesses)
+        self.input = JointInput(schema, shape.width, settings, n_guesses)
         self.hidden = Hidden((members,), shape)
         self.last = GroupedLinear((members,), shape.width, n_out)
 

@@ -14,10 +14,11 @@ one variable. Only the standard library is used here.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 
 class SchemaError(ValueError):
@@ -33,6 +34,7 @@ class Family(enum.Enum):
     CATEGORICAL = "categorical"
     CUMULATIVE = "cumulative"
     VECTOR = "vector"
+    IMAGE = "image"
 
 
 class Kind(enum.Enum):
@@ -45,6 +47,7 @@ class Kind(enum.Enum):
     CATEGORICAL = "categorical"  # levels without an order
     ORDINAL = "ordinal"  # levels with an order
     VECTOR = "vector"  # several real numbers that mean something only together
+    IMAGE = "image"  # pixels in [0, 1], channels first
 
 
 FAMILY_OF: dict[Kind, Family] = {
@@ -55,7 +58,11 @@ FAMILY_OF: dict[Kind, Family] = {
     Kind.CATEGORICAL: Family.CATEGORICAL,
     Kind.ORDINAL: Family.CUMULATIVE,
     Kind.VECTOR: Family.VECTOR,
+    Kind.IMAGE: Family.IMAGE,
 }
+
+#: What a pixel is to the likelihood; see likelihoods.py.
+Pixels = Literal["gaussian", "bernoulli", "discretised"]
 
 #: Families whose values are level codes 0 … size - 1.
 DISCRETE = frozenset({Family.BERNOULLI, Family.CATEGORICAL, Family.CUMULATIVE})
@@ -66,13 +73,15 @@ NUMBERS = frozenset({Kind.REAL, Kind.POSITIVE, Kind.COUNT})
 
 @dataclass(frozen=True)
 class Variable:
-    """One column. `size` is the number of levels (discrete kinds), the width (vectors), or 1."""
+    """One column. `size` is the number of levels (discrete kinds), of entries (vectors, images), or 1."""
 
     name: str
     kind: Kind
     size: int = 1
     min: float | None = None  # inclusive bounds, of reals and counts
     max: float | None = None
+    shape: tuple[int, int, int] | None = None  # of images: channels, height, width
+    pixels: Pixels = "gaussian"
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, Kind):
@@ -88,6 +97,25 @@ class Variable:
             raise SchemaError(f"variable {self.name!r}: bounds are for reals and counts, not {self.kind.value}")
         if self.min is not None and self.max is not None and not self.min < self.max:
             raise SchemaError(f"variable {self.name!r}: min {self.min} is not below max {self.max}")
+        if (self.kind is Kind.IMAGE) != (self.shape is not None):
+            raise SchemaError(
+                f"variable {self.name!r}: an image, and nothing else, has a shape; use image(name, shape)"
+            )
+        if self.shape is not None and (len(self.shape) != 3 or min(self.shape) < 1):
+            raise SchemaError(f"variable {self.name!r}: shape must be (channels, height, width), not {self.shape}")
+        if self.pixels not in get_args(Pixels):
+            known = ", ".join(get_args(Pixels))
+            raise SchemaError(f"variable {self.name!r}: unknown pixels {self.pixels!r}; use one of {known}")
+
+    @property
+    def event(self) -> tuple[int, ...]:
+        """The shape of one value in a batch, codes and intervals aside."""
+        return self.shape or ((self.size,) if self.kind is Kind.VECTOR else ())
+
+    @property
+    def entries(self) -> int:
+        """How many numbers one value is; a level is one."""
+        return math.prod(self.event)
 
     @property
     def bounded(self) -> bool:
@@ -113,7 +141,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Block:
-    """The variables of one family (and, for vectors, of one width), computed together."""
+    """The variables of one family (vectors: of one width; images: of one shape and likelihood), computed together."""
 
     family: Family
     variables: tuple[Variable, ...]
@@ -121,11 +149,17 @@ class Block:
 
     @property
     def name(self) -> str:
-        return f"vector{self.width}" if self.family is Family.VECTOR else self.family.value
+        pixels = self.variables[0].pixels
+        return self.family.value + "x".join(map(str, self.event)) + (f"-{pixels}" if pixels != "gaussian" else "")
+
+    @property
+    def event(self) -> tuple[int, ...]:
+        return self.variables[0].event
 
     @property
     def width(self) -> int:
-        return self.variables[0].size if self.family is Family.VECTOR else 1
+        """Entries of a value."""
+        return self.variables[0].entries
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -175,39 +209,37 @@ class Schema:
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """Variables gathered by family and width, in the order of `Family`."""
-        members: dict[tuple[Family, int], list[Variable]] = {}
-        for variable in self.variables:
-            width = variable.size if variable.family is Family.VECTOR else 1
-            members.setdefault((variable.family, width), []).append(variable)
         order = list(Family)
+        members: dict[tuple[int, tuple[int, ...], str], list[Variable]] = {}
+        for variable in self.variables:
+            members.setdefault((order.index(variable.family), variable.event, variable.pixels), []).append(variable)
         return tuple(
-            Block(family, tuple(variables), tuple(self.attribute_of[v.name] for v in variables))
-            for (family, _), variables in sorted(
-                members.items(), key=lambda item: (order.index(item[0][0]), item[0][1])
-            )
+            Block(order[family], tuple(variables), tuple(self.attribute_of[v.name] for v in variables))
+            for (family, _, _), variables in sorted(members.items(), key=lambda item: item[0])
         )
 
     def to_json(self) -> list[dict[str, Any]]:
         return [
             {
                 "name": attribute.name,
-                "variables": [
-                    {"name": v.name, "kind": v.kind.value, "size": v.size, "min": v.min, "max": v.max}
-                    for v in attribute.variables
-                ],
+                "variables": [_variable_to_json(variable) for variable in attribute.variables],
             }
             for attribute in self.attributes
         ]
 
     @classmethod
     def from_json(cls, data: list[dict[str, Any]]) -> Schema:
-        return cls(
-            Attribute(
-                item["name"],
-                tuple(Variable(v["name"], Kind(v["kind"]), v["size"], v["min"], v["max"]) for v in item["variables"]),
-            )
-            for item in data
-        )
+        return cls(Attribute(item["name"], tuple(map(_variable_from_json, item["variables"]))) for item in data)
+
+
+def _variable_to_json(v: Variable) -> dict[str, Any]:
+    common = {"name": v.name, "kind": v.kind.value, "size": v.size, "min": v.min, "max": v.max}
+    return common if v.shape is None else common | {"shape": list(v.shape), "pixels": v.pixels}
+
+
+def _variable_from_json(v: dict[str, Any]) -> Variable:
+    picture = {"shape": tuple(v["shape"]), "pixels": v["pixels"]} if "shape" in v else {}
+    return Variable(v["name"], Kind(v["kind"]), v["size"], v["min"], v["max"], **picture)
 
 
 def _refuse_twins(what: str, names: list[str]) -> None:
@@ -244,6 +276,15 @@ def ordinal(name: str, levels: int) -> Attribute:
 
 def vector(name: str, width: int) -> Attribute:
     return _single(Variable(name, Kind.VECTOR, width))
+
+
+def image(name: str, shape: tuple[int, int, int] = (1, 28, 28), *, pixels: Pixels = "gaussian") -> Attribute:
+    """A picture of (channels, height, width) pixels, each in [0, 1].
+
+    >>> Schema([image("left"), image("right"), image("photo", (3, 32, 32))]).blocks[0].name
+    'image1x28x28'
+    """
+    return _single(Variable(name, Kind.IMAGE, math.prod(shape), shape=shape, pixels=pixels))
 
 
 def group(name: str, *attributes: Attribute) -> Attribute:

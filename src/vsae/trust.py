@@ -4,7 +4,7 @@ A column that nothing else explains is best filled with its mean or mode, and a 
 surer of itself than it should be. On cells it was not trained on, each column gets a weight w in [0, 1], by how far its
 gain over the trivial estimate stands out of chance:
 
-    numbers   mean + w (estimate - mean)
+    numbers   mean + w (estimate - mean), vectors with one w for all entries
     levels    ∝ estimate^w · frequency^(1 - w)
 
 Few cells say little of one column, so its weight leans towards the one that suits all columns together.
@@ -27,12 +27,15 @@ _WEIGHTS = np.linspace(0.0, 1.0, 21)
 _LEANING_NUMBERS = 30.0  # cells
 _LEANING_LEVELS = 4.0  # nats for the whole way from 0 to 1
 
-Estimates = Mapping[str, NDArray[np.float64]]  # variable → (n,) means, or (n, levels) probabilities
+Estimates = Mapping[str, NDArray[np.float64]]  # variable → (n,) or (n, d) means, or (n, levels) probabilities
 
 
 @dataclass(frozen=True)
 class Trust:
-    """Per variable the trivial estimate, a mean or the frequencies of the levels, and the weight of the model's."""
+    """Per variable the trivial estimate, a mean or the frequencies of the levels, and the weight of the model's.
+
+    The mean of a vector is (1, d), which tells it from frequencies. Images are trusted.
+    """
 
     trivial: Mapping[str, NDArray[np.float64]]
     weight: Mapping[str, float]
@@ -40,22 +43,28 @@ class Trust:
     @classmethod
     def fit(cls, schema: Schema, columns: Columns, known: Mask, held: Mask, estimates: Estimates) -> Trust:
         """From what is known of some rows, of which `held`, (n, M) both, was hidden from the model."""
-        trivial, cells = {}, {}
+        trivial, cells, vectors = {}, {}, {}
         for variable in schema.variables:
-            if variable.family is Family.VECTOR:
+            if variable.family is Family.IMAGE:
                 continue
             x, at = np.asarray(columns[variable.name]), schema.attribute_of[variable.name]
             seen, hidden = x[known[:, at] & ~held[:, at]], held[:, at]
             if variable.family in DISCRETE:
                 counts = np.bincount(seen.astype(int), minlength=variable.size) + 0.5
                 trivial[variable.name] = counts / counts.sum()
+            elif variable.family is Family.VECTOR:
+                trivial[variable.name] = seen.mean(axis=0, keepdims=True) if len(seen) else np.zeros((1, variable.size))
+                spread = np.std(seen, axis=0) if len(seen) else np.zeros(variable.size)
+                truth, guess = (part[hidden] - trivial[variable.name] for part in (x, estimates[variable.name]))
+                vectors[variable.name] = _weight_of_vector(truth, guess, spread)
+                continue
             else:
                 trivial[variable.name] = np.asarray(seen.mean() if len(seen) else 0.0, dtype=np.float64)
             cells[variable.name] = x[hidden], estimates[variable.name][hidden]
         levels = {v.name for v in schema.variables if v.family in DISCRETE}
         weight = _weights_of_numbers({n: c for n, c in cells.items() if n not in levels}, trivial)
         weight |= _weights_of_levels({n: c for n, c in cells.items() if n in levels}, trivial)
-        return cls(trivial, weight)
+        return cls(trivial, weight | vectors)
 
     def __call__(self, estimates: Estimates) -> dict[str, NDArray[np.float64]]:
         return {
@@ -72,7 +81,7 @@ class Trust:
 
 
 def _mixed(x: NDArray[np.float64], trivial: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
-    if x.ndim == 1:
+    if x.ndim == 1 or trivial.ndim == 2:  # numbers, or a vector of them
         return np.asarray(trivial + weight * (x - trivial), dtype=np.float64)
     share = np.exp(_log_mixed(x, trivial, weight))
     return np.asarray(share / share.sum(axis=1, keepdims=True), dtype=np.float64)
@@ -102,6 +111,21 @@ def _weights_of_numbers(cells: _Cells, trivial: Mapping[str, NDArray[np.float64]
     common = _Slope.of(np.concatenate(list(truth.values())), np.concatenate(list(guess.values())))
     own = {name: _Slope.of(truth[name], guess[name], common) for name in truth}
     return {name: own.get(name, common).weight for name in cells}
+
+
+def _weight_of_vector(truth: NDArray[Any], guess: NDArray[Any], spread: NDArray[np.float64]) -> float:
+    """One slope for all entries, each in units of its own spread; (cells, d), less the mean, both.
+
+    Entries of one cell err together, so it is cells that count; and a slope that may be chance counts for less.
+    """
+    varies = spread > 0
+    t, g = (part[:, varies] / spread[varies] for part in (truth, guess))
+    squares = float((g**2).sum())
+    if squares == 0:
+        return 1.0
+    slope = float((t * g).sum()) / squares
+    chance = float((((t - slope * g) * g).sum(axis=1) ** 2).sum()) / squares**2  # variance of the slope
+    return min(1.0, slope**3 / (slope**2 + chance)) if slope > 0 else 0.0
 
 
 @dataclass(frozen=True)

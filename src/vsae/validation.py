@@ -103,8 +103,8 @@ def _trivial_error(block: Block, values: Tensor, hidden: Tensor) -> Tensor:
     x = values.double()
     if block.family is Family.INTERVAL:
         x = x[..., 0]
-    if block.family is Family.VECTOR:
-        weight, total = weight[..., None], total[:, None]
+    if block.event:
+        x, weight, total = x.flatten(2), weight[..., None], total[:, None]
     mean = (x * weight).sum(0) / total
     variance = ((x - mean) ** 2 * weight).sum(0) / total
-    return variance.mean(-1) if block.family is Family.VECTOR else variance
+    return variance.mean(-1) if block.event else variance

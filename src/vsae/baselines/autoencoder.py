@@ -7,6 +7,7 @@ from torch import Tensor
 
 from vsae.baselines.base import RowAutoencoder, loss_of
 from vsae.batch import Batch
+from vsae.generative import DataDistribution
 from vsae.latent_model import Draws, Noise
 from vsae.objective import Elbo
 
@@ -21,6 +22,9 @@ class Autoencoder(RowAutoencoder):
         return terms, loss_of(terms)
 
     def kl_of(self, batch: Batch) -> Tensor | None:
+        return None
+
+    def generate(self, rows: int) -> DataDistribution | None:
         return None
 
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:

@@ -15,7 +15,7 @@ from vsae.generative import DataDistribution, DataNetwork
 from vsae.latent_model import Draws, LatentModel, Noise
 from vsae.nets import GroupedLinear, Hidden
 from vsae.objective import Elbo
-from vsae.proposals import DiagonalNormal, JointInput, ProposalSettings
+from vsae.proposals import DiagonalNormal, JointInput
 from vsae.schema import Schema
 
 #: What HI-VAE's and MIWAE's own papers choose where VSAE's chooses otherwise: learned scales, standardised, no noise.
@@ -40,12 +40,12 @@ class Baseline(LatentModel):
         """KL of what is inferred from a batch to the model's own prior, (E, B); None for a model without one."""
         return self.infer(batch).kl_to_prior()
 
-    def as_proposal(self, loc: Tensor, log_scale: Tensor) -> DiagonalNormal:
-        return self._settings().as_normal(loc, log_scale)
+    @abstractmethod
+    def generate(self, rows: int) -> DataDistribution | None:
+        """New rows, (E, rows, …), from draws of the prior; None for a model without one."""
 
-    def _settings(self) -> ProposalSettings:
-        c = self.config
-        return ProposalSettings(c.members, c.latent_dim, c.start_scale, c.holes, self.features.width)
+    def as_proposal(self, loc: Tensor, log_scale: Tensor) -> DiagonalNormal:
+        return self.proposal_settings().as_normal(loc, log_scale)
 
 
 def learn(model: Baseline, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
@@ -65,7 +65,7 @@ class OneLatent(Baseline):
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
         self.data_network = DataNetwork(
-            schema, config.members, config.latent_dim, config.data_net, config.variance, self.reads_mask
+            self.make_heads(), config.members, config.latent_dim, config.data_net, len(schema), self.reads_mask
         )
 
     def decode(self, z: Tensor, mask: Tensor) -> DataDistribution:
@@ -73,10 +73,16 @@ class OneLatent(Baseline):
 
     @property
     def numbers_per_row(self) -> int:
-        return 4 * self.config.latent_dim + 2 * sum(self.data_network.splits) + 4 * self.config.data_net.width
+        heads = self.data_network.heads.numbers_per_row
+        return 4 * self.config.latent_dim + heads + 4 * self.config.data_net.width
 
     def reconstruct(self, batch: Batch) -> DataDistribution:
         return self.decode(self.infer(batch).loc, batch.mask)
+
+    def generate(self, rows: int) -> DataDistribution | None:
+        """As complete rows have it: where the mask is read, nothing is missing."""
+        z = torch.randn(self.config.members, rows, self.config.latent_dim, device=self.owner.device)
+        return self.decode(z, torch.ones(*z.shape[:2], len(self.schema), dtype=torch.bool, device=z.device))
 
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
         q = self.infer(batch)
@@ -94,13 +100,12 @@ class RowReader(Baseline):
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
         members, shape = config.members, config.collective
-        self.input = JointInput(
-            schema, members, shape.width, config.holes, self.features.width, reads_mask=self.reads_mask
-        )
+        self.input = JointInput(schema, shape.width, self.proposal_settings(), reads_mask=self.reads_mask)
         self.hidden = Hidden((members,), shape)
 
     def read(self, batch: Batch) -> Tensor:
         """What the batch shows, (E, B, width)."""
+        batch = self.read_images(batch)
         h: Tensor = self.hidden(self.input(batch, self.number_features(batch), None))
         return h
 

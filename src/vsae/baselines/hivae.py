@@ -27,7 +27,7 @@ from vsae.proposals import DiagonalNormal
 from vsae.schema import Family, Schema
 
 COMPONENTS = 10  # S
-_NUMBERS_OF_AN_ATTRIBUTE = 5  # of y
+_FEWEST_NUMBERS, _MOST_NUMBERS = 5, 64  # of y for an attribute; more than 5 where one has many entries
 _LEAST_TEMPERATURE = 0.1
 
 
@@ -43,11 +43,12 @@ class HIVAE(RowReader):
         self.component = GroupedLinear(groups, width, COMPONENTS)
         self.last = GroupedLinear(groups, width + COMPONENTS, 2 * latent)
         self.centre = GroupedLinear(groups, COMPONENTS, latent)  # μ(s)
-        self.trunk = MLP(groups, latent, config.data_net, len(schema) * _NUMBERS_OF_AN_ATTRIBUTE)
-        self.heads = Heads(schema, config.members, config.variance)
+        self.numbers = min(max(_FEWEST_NUMBERS, *(v.entries for v in schema.variables)), _MOST_NUMBERS)
+        self.trunk = MLP(groups, latent, config.data_net, len(schema) * self.numbers)
+        self.heads = self.make_heads()
         slots = _slots(schema, self.heads)
         self.most = max(torch.bincount(slots).tolist())
-        self.own = GroupedLinear((config.members, len(schema)), _NUMBERS_OF_AN_ATTRIBUTE + COMPONENTS, self.most)
+        self.own = GroupedLinear((config.members, len(schema)), self.numbers + COMPONENTS, self.most)
         # where each parameter of the heads is found among those of all attributes, `most` each
         order = torch.zeros_like(slots)
         for attribute in range(len(schema)):
@@ -87,8 +88,8 @@ class HIVAE(RowReader):
 
     @property
     def numbers_per_row(self) -> int:
-        heads = 2 * (len(self.slots) + len(self.schema) * (self.most + _NUMBERS_OF_AN_ATTRIBUTE + COMPONENTS))
-        return 4 * self.config.latent_dim + heads + 4 * self.config.data_net.width
+        own = 2 * len(self.schema) * (self.most + self.numbers + COMPONENTS)
+        return 4 * self.config.latent_dim + own + self.heads.numbers_per_row + 4 * self.config.data_net.width
 
     def _likeliest(self, batch: Batch) -> tuple[DiagonalNormal, Tensor]:
         """q(z | x_o, s) of the likeliest s, and that s."""
@@ -102,6 +103,12 @@ class HIVAE(RowReader):
     def reconstruct(self, batch: Batch) -> DataDistribution:
         q, s = self._likeliest(batch)
         return self.decode_from(q.loc, s)
+
+    def generate(self, rows: int) -> DataDistribution | None:
+        device = self.owner.device
+        s = F.one_hot(torch.randint(COMPONENTS, (self.config.members, rows), device=device), COMPONENTS).float()
+        z = self.centre(s) + torch.randn(*s.shape[:2], self.config.latent_dim, device=device)
+        return self.decode_from(z, s)
 
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
         if weighted:
@@ -129,7 +136,7 @@ def _slots(schema: Schema, heads: Heads) -> Tensor:
         if block.family is Family.CATEGORICAL:
             widths, rounds = list(block.sizes), 1
         else:  # all locations, then all scales; or one parameter a variable
-            width = block.width if block.family is Family.VECTOR else 1
+            width = {Family.VECTOR: block.width, Family.IMAGE: count // len(block)}.get(block.family, 1)
             widths, rounds = [width] * len(block), count // (width * len(block))
         for _ in range(rounds):
             owners += [i for i, width in zip(block.attributes, widths, strict=True) for _ in range(width)]

@@ -14,6 +14,7 @@ from vsae.atomic import write_text
 from vsae.benchmark import ablation, scaling
 from vsae.benchmark.generation import pages as generation
 from vsae.benchmark.markup import MADE, markdown
+from vsae.benchmark.paper import multimodal_page as multimodal
 from vsae.benchmark.paper import pages as paper
 from vsae.benchmark.peers import pages as peers
 from vsae.metrics import NRMSE_DEFINITIONS
@@ -123,6 +124,7 @@ The default on tables that are not cut to 3,000 rows; MCAR {rows[0]["rate"]}, in
 PAGES: dict[str, Callable[[Path], str | None]] = {
     "scaling.md": scaling_page,
     "paper.md": paper.page,
+    "multimodal.md": multimodal.page,
     "ablation.md": ablation_page,
     "benchmark.md": peers.page,
     "generation.md": generation.page,
@@ -142,4 +144,9 @@ def write_pages(results: Path, docs: Path) -> list[Path]:
             path.parent.mkdir(exist_ok=True)
             write_text(path, text)
             written.append(path)
+    for name, content in multimodal.figures(results).items():
+        path = docs / "figures" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        written.append(path)
     return written

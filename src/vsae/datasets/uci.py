@@ -26,15 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
+from vsae.datasets.places import DownloadError, cache, find
 from vsae.schema import Attribute, Schema, categorical, ordinal, real
-
-
-class DataNotFound(FileNotFoundError):
-    """A table's file is nowhere; the message says where it was looked for and how to get it."""
-
-
-class DownloadError(RuntimeError):
-    """A table could not be fetched, or what came is not the table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +203,7 @@ def load_table(name: str, root: str | Path | None = None, *, label: bool = False
 
     >>> load_table("yeast", root=Path("nowhere"))
     Traceback (most recent call last):
-    vsae.datasets.uci.DataNotFound: table 'yeast': no file yeast.csv.gz in nowhere; leave root out and
+    vsae.datasets.places.DataNotFound: table 'yeast': no file yeast.csv.gz in nowhere; leave root out and
     set VSAE_DATA to a folder that has it, or call vsae.datasets.download('yeast', root='nowhere')
     """
     source = _source(name)
@@ -229,7 +222,7 @@ def download(name: str, root: str | Path | None = None) -> Path:
         raise DownloadError(
             f"table {name!r}: {source.urls[0]} gave {len(rows)} rows, not {source.rows}; nothing was kept"
         )
-    folder = _cache() if root is None else Path(root)
+    folder = cache() if root is None else Path(root)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return _write_checked(name, source, rows, folder / source.file)
@@ -243,28 +236,8 @@ def _source(name: str) -> _Source:
     return _SOURCES[name]
 
 
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "vsae"
-
-
 def _find(name: str, source: _Source, root: str | Path | None) -> Path:
-    if root is not None:
-        folders = [Path(root)]
-        remedy = "leave root out and set VSAE_DATA"
-        call = f"{name!r}, root={str(root)!r}"
-    else:
-        shared = os.environ.get("VSAE_DATA")
-        folders = [*([Path(shared).expanduser()] if shared else []), _cache()]
-        remedy, call = "set VSAE_DATA", repr(name)
-    for folder in folders:
-        if (folder / source.file).is_file():
-            return folder / source.file
-    looked = " or ".join(str(folder) for folder in folders)
-    raise DataNotFound(
-        f"table {name!r}: no file {source.file} in {looked}; {remedy} to a folder that has it, "
-        f"or call vsae.datasets.download({call})"
-    )
+    return find(f"table {name!r}", source.file, root, f", or call vsae.datasets.download({name!r}{{call}})")
 
 
 def _parse(name: str, source: _Source, path: Path, label: bool = False) -> UCITable:

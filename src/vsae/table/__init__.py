@@ -17,6 +17,7 @@ Each module builds on those before it:
 
     errors, specs         what may go wrong; what a user may say of a column
     cells, units          observed values as exact numpy arrays; their numbers, and back
+    pictures              cells that are images
     typed_json, plan      one column: read, written, shown, saved
     inference             from a column and what was asked of it to its plan
     backends, frames      cells in and out of numpy; of pandas, polars and pyarrow
@@ -26,7 +27,7 @@ Each module builds on those before it:
 from vsae.table.cells import Storage
 from vsae.table.errors import DataWarning, TableError
 from vsae.table.plan import ColumnPlan
-from vsae.table.specs import Binary, Categorical, Count, Keep, Ordinal, Positive, Real, Spec, spec_from_json
+from vsae.table.specs import Binary, Categorical, Count, Image, Keep, Ordinal, Positive, Real, Spec, spec_from_json
 from vsae.table.table import Encoded, Table
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Count",
     "DataWarning",
     "Encoded",
+    "Image",
     "Keep",
     "Ordinal",
     "Positive",

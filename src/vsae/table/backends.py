@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.table.cells import Bools, Cells, Storage, Unmodelled, coded, object_nulls, recognise, usual_exponent
+from vsae.table.errors import TableError
 
 Column = Any  # nw.Series or one-dimensional np.ndarray: whatever the backend at hand understands
 
@@ -69,6 +70,12 @@ class Backend(ABC):
     def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
         """The column with `values` at the rows `where`; categories are added when they are wanting."""
 
+    def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
+        """The column as one of Python objects, with `values`, such as arrays, at the rows `where`."""
+        raise TableError(
+            f"{type(self).__name__.lower()} can not hold imputed pictures; use pandas or a dict of columns"
+        )
+
     @abstractmethod
     def punch(self, column: Column, holes: Bools) -> Column:
         """The column with nulls at `holes`."""
@@ -113,6 +120,9 @@ class Numpy(Backend):
         out[where] = values
         return out
 
+    def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
+        return put_objects(column.astype(object), where, values)
+
     def punch(self, column: Column, holes: Bools) -> Column:
         kind = column.dtype.kind
         out = column.astype(column.dtype if kind in "fMm" else np.float64 if kind in "iu" else object)
@@ -121,6 +131,15 @@ class Numpy(Backend):
 
     def table(self, columns: dict[Hashable, Column]) -> Any:
         return columns
+
+
+def put_objects(
+    cells: NDArray[np.object_], where: NDArray[np.int64], values: NDArray[np.object_]
+) -> NDArray[np.object_]:
+    """One by one: numpy would spread an array that is to be a single cell."""
+    for i, value in zip(where.tolist(), values, strict=True):
+        cells[i] = value
+    return cells
 
 
 def _room(dtype: np.dtype[Any], values: NDArray[Any]) -> np.dtype[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -39,6 +40,7 @@ class Storage(enum.Enum):
     DURATION = "duration"
     TIME = "time"
     INTERVAL = "interval"  # of pandas.cut; levels only
+    PICTURE = "picture"  # arrays, or images of Pillow; see pictures.py
 
 
 CALENDAR = frozenset({Storage.DATE, Storage.DATETIME})
@@ -92,11 +94,18 @@ def _since_midnight(values: list[Any]) -> NDArray[Any]:
     return np.array([dt.datetime.combine(MIDNIGHT, value) - MIDNIGHT for value in values], dtype="m8[us]")
 
 
+def _pictures(values: list[Any]) -> NDArray[Any]:
+    if any(np.ndim(value) < 2 for value in values):
+        raise Unmodelled("nested values")
+    return objects(values)
+
+
 class _Reader(NamedTuple):
     storage: Storage
     read: Callable[[list[Any]], NDArray[Any]]
 
 
+_PICTURES = _Reader(Storage.PICTURE, _pictures)
 _FLOATS, _INTEGERS = _Reader(Storage.NUMBER, _floats), _Reader(Storage.NUMBER, _integers)
 _READERS: list[tuple[type | tuple[type, ...], _Reader]] = [  # the first that fits: True is an int, a datetime a date
     ((bool, np.bool_), _Reader(Storage.NUMBER, lambda values: np.array(values, dtype=np.bool_))),
@@ -117,7 +126,11 @@ def _reader(kind: type) -> _Reader:
             return reader
     if kind.__name__ == "Interval":  # pandas may not be installed
         return _Reader(Storage.INTERVAL, objects)
-    nested = issubclass(kind, (list, tuple, dict, set, frozenset, np.ndarray))
+    if issubclass(kind, np.ndarray) or kind.__module__.startswith("PIL."):  # nor Pillow
+        return _PICTURES
+    if issubclass(kind, os.PathLike):
+        return _Reader(Storage.TEXT, objects)
+    nested = issubclass(kind, (list, tuple, dict, set, frozenset))
     raise Unmodelled("nested values" if nested else f"{kind.__name__} values")
 
 

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.table.backends import Backend, Column
+from vsae.table.backends import Backend, Column, put_objects
 from vsae.table.cells import Bools, Unmodelled, objects
 from vsae.table.errors import library
 from vsae.table.typed_json import dump, load
@@ -130,6 +130,11 @@ class Pandas(_Frames):
             native = native.cat.add_categories(_wanting(native.dtype.categories, values))
         native.iloc[where] = self.new(values, _wrap(native)).to_native().array  # pandas 2 trips over some Series
         return _wrap(native)
+
+    def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
+        native = column.to_native()
+        cells = put_objects(native.astype(object).to_numpy(copy=True), where, values)
+        return _wrap(self.library.Series(cells, index=native.index, name=native.name, dtype=object))
 
     def punch(self, column: Column, holes: Bools) -> Column:
         native = column.to_native()

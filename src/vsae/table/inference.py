@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from vsae.schema import NUMBERS, Kind
 from vsae.table.cells import CALENDAR, LABELS, UNITS, Cells, Storage, scalars
 from vsae.table.errors import TableError
+from vsae.table.pictures import NoPicture, is_bytes, shape_and_layout
 from vsae.table.plan import ColumnPlan
-from vsae.table.specs import Binary, Categorical, Count, Keep, Ordinal, Positive, Real, Spec
+from vsae.table.specs import Binary, Categorical, Count, Image, Keep, Ordinal, Positive, Real, Spec
 from vsae.table.units import EXACT, coarsest_unit, to_numbers
 
 # ours: where a column stops being a category, and where whole numbers stop being worth counting one by one
@@ -48,6 +49,8 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
         why = cells.why or "no value to learn from"
         raise TableError(f"column {plan.label!r} has {why}; leave it out of schema, or pass 'keep'")
     plan = replace(plan, kind=spec.kind, exponent=cells.exponent)
+    if isinstance(spec, Image):
+        return _with_shape(plan, cells, spec)
     if cells.storage not in LABELS:
         unit = coarsest_unit(cells)
         x = to_numbers(cells.finite, unit)
@@ -68,6 +71,8 @@ def _infer(name: str, facts: Facts) -> Spec:
         return Keep(facts.cells.why)
     if not len(values):
         return Keep("no finite value" if len(facts.cells.values) else "no value to learn from")
+    if facts.cells.storage is Storage.PICTURE:
+        return Image()
     if facts.order is not None:
         return Ordinal() if len(facts.order) <= _MOST_LEVELS else Keep(f"{len(facts.order)} levels")
     if facts.categorical or facts.cells.storage in LABELS:
@@ -75,6 +80,20 @@ def _infer(name: str, facts: Facts) -> Spec:
     if values.dtype.kind == "b":
         return Binary()
     return _infer_real(to_numbers(values, "")) if facts.plain else _infer_number(name, facts.cells)
+
+
+def _with_shape(plan: ColumnPlan, cells: Cells, spec: Image) -> ColumnPlan:
+    """The shape asked for, or that of the first picture; all are read once, so that one that is none is told now."""
+    first = cells.values[0]
+    try:
+        shape, layout = shape_and_layout(first, spec.shape)
+        plan = replace(
+            plan, shape=spec.shape or shape, layout=layout, whole=is_bytes(first), pixels=spec.pixels, low=0.0, high=1.0
+        )
+    except NoPicture as reason:
+        raise TableError(f"column {plan.label!r} as image holds {reason}; use another kind") from None
+    plan.read(cells)
+    return plan
 
 
 def _infer_labels(values: NDArray[Any]) -> Spec:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.schema import Kind, Variable
+from vsae.schema import Kind, Pixels, Variable
 from vsae.table.cells import (
     CALENDAR,
     LABELS,
@@ -31,6 +31,9 @@ from vsae.table.cells import (
     utc,
 )
 from vsae.table.errors import TableError
+from vsae.table.pictures import Layout, NoPicture, Shape
+from vsae.table.pictures import read as read_pictures
+from vsae.table.pictures import write as write_pictures
 from vsae.table.typed_json import Unsaveable, dump, load
 from vsae.table.units import cast, to_numbers, to_times
 
@@ -86,15 +89,26 @@ class ColumnPlan:
     constant: float | None = None  # the only number seen, or the one to put where none was
     missing_codes: tuple[Any, ...] = ()
     missing: float = 0.0  # share, in fit
+    shape: Shape | None = None  # of pictures
+    layout: Layout = "HW"  # in which they come back
+    pixels: Pixels = "gaussian"
 
     @property
     def variable(self) -> Variable:
         assert self.kind is not None, f"column {self.label!r} is not modelled"
+        if self.shape is not None:
+            return Variable(self.name, self.kind, math.prod(self.shape), shape=self.shape, pixels=self.pixels)
         return Variable(self.name, self.kind, len(self.levels) or 1, self.min, self.max)
 
     @property
     def storage_name(self) -> str:
         return _name(self.storage)
+
+    def blank(self, rows: int) -> NDArray[Any]:
+        """Cells that nothing is known of, as the core takes them."""
+        if self.shape is not None:
+            return np.zeros((rows, *self.shape), dtype=np.float32)
+        return np.zeros(rows, dtype=np.int64 if self.levels else np.float64)
 
     # --- reading
 
@@ -105,6 +119,8 @@ class ColumnPlan:
     def read(self, cells: Cells) -> tuple[NDArray[Any], list[Oddity]]:
         """Observed values → level codes, or numbers in natural units; and those of them that are odd, if any."""
         values = cells.values
+        if self.shape is not None:
+            return self._pictures(cells), []
         if len(values) and not self.takes(cells.storage):
             found = cells.why or f"{_name(cells.storage)} values"
             raise TableError(f"column {self.label!r} holds {found}, but {self.storage_name} values in fit; convert it")
@@ -119,6 +135,8 @@ class ColumnPlan:
 
     def given(self, values: Iterable[Any]) -> tuple[NDArray[Any], Storage]:
         """Levels, bounds or values of this column that a user wrote in Python, recognised."""
+        if self.shape is not None:
+            raise TableError(f"column {self.label!r} holds pictures, which can not be given; leave it out")
         values = [utc(scalar(value)) for value in values]
         try:
             if any(map(is_null, values)):
@@ -142,6 +160,15 @@ class ColumnPlan:
             return convert(text)
         except (ValueError, OverflowError):
             raise TableError(f"column {self.label!r}: {text!r} is not {example}") from None
+
+    def _pictures(self, cells: Cells) -> NDArray[np.float32]:
+        assert self.shape is not None
+        try:
+            if len(cells.values) and cells.storage not in (Storage.PICTURE, Storage.TEXT):
+                raise NoPicture(cells.why or f"{_name(cells.storage)} values")
+            return read_pictures(cells.values, self.shape)
+        except NoPicture as reason:
+            raise TableError(f"column {self.label!r} holds {reason}; mend the cell, or make it missing") from None
 
     @cached_property
     def _codes(self) -> dict[Any, int]:
@@ -168,10 +195,14 @@ class ColumnPlan:
 
     def fits(self, target: np.dtype[Any]) -> bool:
         """Whether a column of numpy dtype `target` can hold what `write` gives."""
+        if self.shape is not None:
+            return target.kind == "O"
         return self.storage is not None and target.kind in _HOLDERS[self.storage]
 
     def write(self, x: NDArray[Any], target: np.dtype[Any] | None) -> NDArray[Any]:
         """Level codes, or numbers in natural units → values for a column of numpy dtype `target` (None: any)."""
+        if self.shape is not None:
+            return write_pictures(x, self.layout, self.whole)
         values = self._levels_at(x) if self.levels else self._values_at(np.asarray(x, dtype=np.float64), target)
         if target is not None and target.kind not in "OUT":
             return cast(values, target)
@@ -217,6 +248,8 @@ class ColumnPlan:
         """The levels, or the range seen and the bounds, or the reason for leaving the column alone."""
         if self.kind is None:
             return self.why or "as asked"
+        if self.shape is not None:
+            return f"{'×'.join(map(str, self.shape))} pixels"
         if self.levels:
             shown = ", ".join(map(str, self.levels[:6])) + (", …" if len(self.levels) > 6 else "")
             return f"{len(self.levels)} level{'s' * (len(self.levels) > 1)}: {shown}"
@@ -242,6 +275,7 @@ class ColumnPlan:
         typed: dict[str, Any] = {key: load(data[key]) for key in _TYPED}
         typed["kind"] = data["kind"] and Kind(data["kind"])
         typed["storage"] = data["storage"] and Storage(data["storage"])
+        typed["shape"] = tuple(data["shape"]) if data.get("shape") else None
         return cls(**{**data, **typed})
 
 

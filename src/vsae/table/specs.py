@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, final
 
-from vsae.schema import Kind
+from vsae.schema import Kind, Pixels
 from vsae.table.errors import TableError
 
 
@@ -75,6 +75,20 @@ class Ordinal(Spec):
 
 @final
 @dataclass(frozen=True)
+class Image(Spec):
+    """Pictures: arrays, or paths of files, which are resized to `shape` (channels, height, width).
+
+    Without a shape, that of the first picture is taken. `pixels` is the likelihood: "gaussian", "bernoulli" or
+    "discretised".
+    """
+
+    kind: ClassVar[Kind | None] = Kind.IMAGE
+    shape: tuple[int, int, int] | None = None
+    pixels: Pixels = "gaussian"
+
+
+@final
+@dataclass(frozen=True)
 class Keep(Spec):
     """Not modelled, given back as it came. `why` is empty when the user asked for it."""
 
@@ -83,7 +97,7 @@ class Keep(Spec):
 
 _SPECS: dict[str, Spec] = {
     spec.kind.value if spec.kind else "keep": spec
-    for spec in (Real(), Positive(), Count(), Binary(), Categorical(), Ordinal(), Keep())
+    for spec in (Real(), Positive(), Count(), Binary(), Categorical(), Ordinal(), Image(), Keep())
 }
 
 
@@ -93,7 +107,7 @@ def as_spec(label: Hashable, asked: object) -> Spec:
     >>> as_spec("age", "reel")
     Traceback (most recent call last):
     vsae.table.errors.TableError: column 'age': unknown kind 'reel'; use one of real, positive, count, binary,
-    categorical, ordinal, keep, or a spec such as Count(min=0)
+    categorical, ordinal, image, keep, or a spec such as Count(min=0)
     """
     if isinstance(asked, Spec):
         return asked

@@ -99,7 +99,7 @@ class Table:
             known = _some(plan.label for plan in self.modelled)
             raise TableError(f"none of the fitted columns is in this table; the model knows {known}")
         for j, (plan, label) in enumerate(located):
-            columns[plan.name] = np.zeros(view.n, dtype=np.int64 if plan.levels else np.float64)
+            columns[plan.name] = plan.blank(view.n)
             if label not in view.columns:
                 continue
             cells = view.backend.cells(view.columns[label], plan.missing_codes)
@@ -130,6 +130,10 @@ class Table:
                 continue
             column = view.columns[label]
             where = np.flatnonzero(view.backend.holes(column, plan.missing_codes))
+            if plan.shape is not None:
+                if len(where):
+                    changed[label] = view.backend.fill_objects(column, where, plan.write(x[where], None))
+                continue
             target = view.backend.target(column)
             if len(where) == view.n > 0 and not plan.fits(target):  # nothing but nulls, and so of some other dtype
                 changed[label] = self._new_column(view, plan, x)

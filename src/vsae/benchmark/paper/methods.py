@@ -114,7 +114,7 @@ def _together(
     for one, task in zip(fitted, tasks, strict=True):
         outcome = _scored(one, task, seconds)
         seeds = [t.seed for t in tasks]  # the company matters: all share one stream of random numbers
-        outcome.more |= {"config": config.to_json(), "trained_with": seeds, **_history(one)}
+        outcome.more |= {"config": config.to_json(), "trained_with": seeds, **training_record(one)}
         outcomes.append(outcome)
     return outcomes
 
@@ -125,7 +125,7 @@ def _default(task: TaskData, settings: Mapping[str, Any], device: str | None) ->
     began = time.perf_counter()
     fitted = fit(rows.schema, rows.columns, task.train_mask, config, seed=task.seed, device=device)
     outcome = _scored(fitted, task, time.perf_counter() - began)
-    outcome.more |= {"config": config.to_json(), "trained_with": [task.seed], **_history(fitted)}
+    outcome.more |= {"config": config.to_json(), "trained_with": [task.seed], **training_record(fitted)}
     return outcome
 
 
@@ -196,8 +196,8 @@ def _latents(fitted: FittedModel[Any], task: TaskData) -> dict[str, Any]:
     return found
 
 
-def _history(fitted: FittedModel[Any]) -> dict[str, Any]:
-    """Of the first member."""
+def training_record(fitted: FittedModel[Any]) -> dict[str, Any]:
+    """How training went, of the first member."""
     history = fitted.history
     terms = ("x_observed", "x_unobserved", "mask", "kl", "score")
     some = np.unique(np.linspace(0, len(history.records) - 1, _CURVE_POINTS).round().astype(int))

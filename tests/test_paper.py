@@ -57,7 +57,7 @@ def test_every_table_of_the_paper_has_its_runs():
     ("arguments", "complaint"),
     [
         ((["tabel"],), "there is no table of the paper tabel; there are mcar"),
-        ((["mcar"], ["VEA"]), "there is no method VEA; there are AE, VAE"),
+        ((["mcar"], ["VEA"]), "there is no method VEA; there are AE, VAE.* more$"),
         ((["mcar"], None, ["iris"]), "there is no data set iris"),
     ],
 )
@@ -126,6 +126,19 @@ def test_what_is_there_is_not_run_again(tmp_path, monkeypatch):
     assert sum("(there)" in line for line in said) == 2
     runner.run(Runner(tmp_path, again=True), [(Experiment("yeast", "mcar", 0.5), "AE")], (0,), report=said.append)
     assert calls[-1] == [0]
+
+
+def test_a_run_that_fails_is_said_and_the_others_go_on(tmp_path, monkeypatch):
+    class Failed:
+        returncode, stdout, stderr = 1, "", "Traceback …\nMemoryError: too large"
+
+    monkeypatch.setattr(runner.subprocess, "run", lambda *_, **__: Failed())
+    said = []
+    plan = [(Experiment("yeast", "mcar", 0.5), method) for method in ("AE", "VAE")]
+    with pytest.raises(ValueError, match="2 of 2 runs failed"):
+        runner.run(Runner(tmp_path), plan, (0,), report=said.append)
+    assert [line.endswith("FAILED: MemoryError: too large") for line in said] == [True, True]
+    assert not list(tmp_path.iterdir())
 
 
 @needs_data

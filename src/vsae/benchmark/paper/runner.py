@@ -36,6 +36,7 @@ TABLES = ("phishing", "mushroom", "yeast", "whitewine", "heart")
 NUMERIC = ("yeast", "whitewine")
 DATA_SETS = (*TABLES, UNIQUE, *multimodal.SETS)
 SEEDS = (0, 1, 2)
+_FAILED = "FAILED"
 RATES = (0.3, 0.5, 0.7)
 MECHANISMS = (("paper-mar", 0.0), ("paper-nmar", 0.0), ("mar", 0.5), ("nmar", 0.5))  # the paper's, and strong ones
 
@@ -126,7 +127,7 @@ class Runner:
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 complaint = (done.stderr.strip().splitlines() or ["?"])[-1]
-                yield f"{experiment.name} {method}: FAILED: {complaint}"
+                yield f"{experiment.name} {method}: {_FAILED}: {complaint}"
                 return
             for row in json.loads(done.stdout):
                 path = self.path(experiment, method, row["seed"])
@@ -194,10 +195,23 @@ def run(
     if any(experiment.table == "mnist+mnist" for experiment, _ in plan):  # the judge, before many would train one each
         device = runner.device or ("cuda" if torch.cuda.is_available() else "cpu")
         report(f"digit reader: {digit_reader(device)[1]:.2%} of the test images read right")
+    failed = 0
     with ThreadPoolExecutor(jobs) as pool:
         for lines in pool.map(lambda job: list(runner.one(job[0], job[1], seeds)), plan):
             for text in lines:
                 report(text)
+                failed += _FAILED in text
+    if failed:
+        raise ValueError(f"{failed} of {len(plan)} runs failed, as said above; the others have their rows")
+
+
+def _some(names: Sequence[str], most: int = 12) -> str:
+    """
+    >>> _some("abc"), _some("abcdef", most=3)
+    ('a, b, c', 'a, b, c and 3 more')
+    """
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def plan_of(wanted: Sequence[str], methods: Sequence[str] | None = None, tables: Sequence[str] | None = None) -> Plan:
@@ -209,7 +223,7 @@ def plan_of(wanted: Sequence[str], methods: Sequence[str] | None = None, tables:
         ("data set", tables or (), DATA_SETS),
     ):
         if unknown := [name for name in names if name not in there]:
-            raise ValueError(f"there is no {what} {', '.join(unknown)}; there are {', '.join(there)}")
+            raise ValueError(f"there is no {what} {', '.join(unknown)}; there are {_some(there)}")
     plan = dict.fromkeys(job for table in wanted for job in PLANS[table])
     return [
         (experiment, method)
@@ -230,7 +244,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--force", action="store_true", help="run again what is there")
     o = parser.parse_args(arguments)
     plan = plan_of(o.table, o.methods, o.data)
-    run(Runner(o.out, o.device, o.force), plan, o.seeds, o.jobs, lambda text: print(text, flush=True))
+    try:
+        run(Runner(o.out, o.device, o.force), plan, o.seeds, o.jobs, lambda text: print(text, flush=True))
+    except ValueError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":  # one job, in a process of its own

@@ -5,7 +5,8 @@ are seldom normal. So each column's σ is set to the errors that are made, and t
 the shape of these errors: skewed, heavy-tailed, with a peak at the value most rows have.
 
 Known cells that are hidden for the purpose are many, but the model was trained on them; withheld cells are few, but
-were never shown. The first tell the columns apart, the second how much wider all of them have to be.
+were never shown. The first tell the columns apart, the second how much larger errors are on what was not trained on.
+A refit makes the first smaller still, and not the second: what is expected of errors is asked before it.
 """
 
 from __future__ import annotations
@@ -40,9 +41,20 @@ class _Errors(NamedTuple):
     variance: Tensor  # σ²
     cells: Tensor  # (1, B, columns) bool: those that count
 
-    def shift(self) -> Tensor:
-        """What log σ lacks for σ² and the latents' part to make up the errors, (E, columns); 0 where nothing counts."""
-        error, latent, variance = ((x * self.cells).sum(1) for x in (self.error**2, self.latent, self.variance))
+    def log_size(self) -> Tensor:
+        """Log of the root mean square of the errors, (E, columns); NaN where nothing counts."""
+        return 0.5 * torch.log((self.error**2 * self.cells).sum(1) / self.cells.sum(1))
+
+    def shift(self, log_size: Tensor | None = None) -> Tensor:
+        """What log σ lacks for σ² and the latents' part to make up the errors, these or such of another size.
+
+        (E, columns); 0 where nothing counts.
+        """
+        error, latent, variance = (
+            (x * self.cells).sum(1) / self.cells.sum(1) for x in (self.error**2, self.latent, self.variance)
+        )
+        if log_size is not None:
+            error = torch.where(torch.isfinite(log_size), torch.exp(2 * log_size), error)
         wanted = (error - latent).clamp_min(0.05 * error)
         shift = 0.5 * torch.log(wanted / variance)
         return torch.where(torch.isfinite(shift), shift, 0.0).clamp(-4.0, 4.0)
@@ -54,42 +66,39 @@ class _Errors(NamedTuple):
         return self.error[at] / expected.sqrt()
 
 
-Margins = Mapping[str, Tensor]  # block of numbers → what is added to log σ, (E, columns)
+Sizes = Mapping[str, Tensor]  # block of numbers → log size of errors, (E, columns)
 
 
 @torch.no_grad()
-def margins(model: VSAE, batch: Batch, seed: int) -> Margins:
-    """How much wider errors are on the withheld cells of a batch (1, B, …) than on cells the model was trained on.
-
-    To be asked at a time when the withheld cells are still unknown to the model.
-    """
+def expected_errors(model: VSAE, batch: Batch, seed: int) -> Sizes:
+    """How large errors are on cells of a batch (1, B, …) that are withheld from the model, if there are such."""
     if batch.withheld is None:
         return {}
     with private_rng(seed, batch.mask.device):
         known, withheld = _errors_on_known(model, batch), _errors(model, batch, batch.withheld)
-    return {name: _margin(known[name], withheld[name]) for name in known}
+    return {name: _size(known[name], withheld[name]) for name in known}
 
 
-def _margin(known: _Errors, withheld: _Errors) -> Tensor:
-    """Few cells say little of one column: its margin leans towards the one of all columns together."""
-    wider = withheld.shift() - known.shift()
-    weight = withheld.cells.sum(1).to(wider.dtype)
-    common = (wider * weight).sum(1, keepdim=True) / weight.sum(1, keepdim=True).clamp_min(1)
-    return (weight * wider + _LEANING * common) / (weight + _LEANING)
+def _size(known: _Errors, withheld: _Errors) -> Tensor:
+    """Few cells say little of one column: its surplus leans towards the one of all columns together."""
+    surplus = withheld.log_size() - known.log_size()
+    weight = torch.where(torch.isfinite(surplus), withheld.cells.sum(1), 0).to(surplus.dtype)
+    surplus = torch.where(weight > 0, surplus, 0.0).clamp(-2.0, 2.0)
+    common = (surplus * weight).sum(1, keepdim=True) / weight.sum(1, keepdim=True).clamp_min(1)
+    return known.log_size() + (weight * surplus + _LEANING * common) / (weight + _LEANING)
 
 
 @torch.no_grad()
-def calibrate(model: VSAE, batch: Batch, wider: Margins, seed: int) -> None:
-    """Set σ and the noise of every column by known cells of a batch (1, B, …) and the margins."""
+def calibrate(model: VSAE, batch: Batch, sizes: Sizes, seed: int) -> None:
+    """Set σ and the noise of every column by known cells of a batch (1, B, …), and by the size errors should have."""
     with private_rng(seed, batch.mask.device):
         known = _errors_on_known(model, batch)
     for name, errors in known.items():
         head = model.data_network.heads[name]
         assert isinstance(head, ScaledHead)
-        shift = errors.shift()
         if isinstance(head, GaussianHead):
-            _shape_noise(head, errors, shift)
-        head.spread += (shift + wider[name] if name in wider else shift)[:, None]
+            _shape_noise(head, errors, errors.shift())
+        head.spread += errors.shift(sizes.get(name))[:, None]
 
 
 def _shape_noise(head: GaussianHead, errors: _Errors, shift: Tensor) -> None:

@@ -15,7 +15,7 @@ import torch
 from vsae.baselines import Baseline, baseline_config
 from vsae.baselines import learn as learn_baseline
 from vsae.batch import Batch
-from vsae.calibration import calibrate, margins
+from vsae.calibration import calibrate, expected_errors
 from vsae.config import VSAEConfig
 from vsae.effort import config_for
 from vsae.em import learn as learn_by_em
@@ -185,11 +185,11 @@ def _fit(
         trust = _trust(FittedModel(model, encoding), columns, mask, training) if config.trust else None
         to_calibrate = model if isinstance(model, VSAE) and config.variance != "fixed" else None
         if to_calibrate is not None:
-            wider = margins(to_calibrate, _rows_to_calibrate_by(training, schema, config, seed), seed)
+            sizes = expected_errors(to_calibrate, _rows_to_calibrate_by(training, schema, config, seed), seed)
         if config.refit > 0 and training.withheld is not None:
             _refit(trainer, config, data, history, training_seed, callback, paths.refit)
         if to_calibrate is not None:
-            calibrate(to_calibrate, _rows_to_calibrate_by(data, schema, config, seed), wider, seed)
+            calibrate(to_calibrate, _rows_to_calibrate_by(data, schema, config, seed), sizes, seed)
     except TrainingDiverged as error:
         error.fitted = _wrapped(model, encoding)
         raise

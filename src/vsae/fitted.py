@@ -47,10 +47,11 @@ class FittedVSAE(FittedModel[VSAE]):
     steering: Steering | None = None  # of generated rows; None: they are as they are decoded
 
     @cached_property
-    def drawing(self) -> VSAE:  # type: ignore[override]
-        """The members that draws and generated rows come from: those whose σ varies from cell to cell, if any.
+    def generating(self) -> VSAE:
+        """The members that generated rows come from: those whose σ varies from cell to cell, if any.
 
-        One σ a column is as wide where all is known as where nothing is: good to average means with, not to draw.
+        One σ a column is as wide where all is known as where nothing is: two columns that tell the same twice would
+        come apart.
         """
         heads = [head for head in self.model.data_network.heads.values() if isinstance(head, ScaledHead)]
         sharp = heads[0].per_cell.flatten().nonzero().flatten().tolist() if heads else []
@@ -197,7 +198,7 @@ class FittedVSAE(FittedModel[VSAE]):
 
     def _generate(self, start: int, n: int, seed: int, condition: Condition) -> tuple[dict[str, NDArray[Any]], Mask]:
         """Rows of one chunk, dealt out to the members in turn."""
-        config = self.drawing.config
+        config = self.generating.config
         per_candidate = config.members * len(self.schema) * config.latent_dim
         candidates = min(max(_CANDIDATES, 10 * n), CHUNK_NUMBERS * 2 // per_candidate)
         each = -(-n // config.members)
@@ -207,7 +208,7 @@ class FittedVSAE(FittedModel[VSAE]):
 
     @cached_property
     def row_generator(self) -> RowGenerator:
-        return RowGenerator(self.drawing, self.encoding, self.steering)
+        return RowGenerator(self.generating, self.encoding, self.steering)
 
     def steer(self, columns: Columns, mask: Mask, seed: int) -> None:
         """Let generated rows have the marginals of these, which the model was fitted to: see marginals.py."""

@@ -305,7 +305,7 @@ def _steer(fitted: FittedVSAE, columns: Columns, mask: Mask, seed: int) -> None:
     """Generated rows get the marginals of some of the rows, whose number each member must have the same share of."""
     if all(variable.event for variable in fitted.schema.variables):  # images and vectors come as they are decoded
         return
-    members = fitted.drawing.config.members
+    members = fitted.generating.config.members
     most = min(len(mask), _affordable_rows(fitted.schema, fitted.model.config, _MOST_PRIOR_ROWS // 2))
     order = np.random.default_rng(seed).permutation(len(mask))
     rows = np.resize(order, max(members, most - most % members))

@@ -52,11 +52,6 @@ class FittedModel(Generic[ModelT]):
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
 
-    @property
-    def drawing(self) -> ModelT:
-        """The members that draws come from."""
-        return self.model
-
     def impute(
         self, columns: Columns, mask: Mask, *, draws: int | None = None, weighted: bool | None = None
     ) -> dict[str, NDArray[Any]]:
@@ -178,11 +173,11 @@ class FittedModel(Generic[ModelT]):
     @torch.no_grad()
     def _draws(self, batch: Batch, n: int, rng: torch.Generator) -> dict[str, NDArray[Any]]:
         """(n, B, …) per block in standard units; draw i is member i mod E's."""
-        members = self.drawing.config.members
+        members = self.model.config.members
         each = -(-n // members)
-        samples = max(each, self.drawing.importance_samples)
+        samples = max(each, self.model.importance_samples)
         with private_rng(int(torch.randint(2**31, (1,), generator=rng, device=self.device)), self.device):
-            draws = self.drawing.draws(batch, Noise(members, samples, batch.rows, rng))
+            draws = self.model.draws(batch, Noise(members, samples, batch.rows, rng))
         drawn = {name: x.sample(rng).unflatten(1, (samples, -1)) for name, x in draws.data.items()}  # (E, S, B, …)
         if draws.log_weight is not None:
             chosen = _resampled(draws.log_weight, each, rng)  # (E, each, B)

@@ -35,7 +35,7 @@ def test_intervals_cover_what_they_say(drawn):
     truth, draws = drawn
     for level in (0.5, 0.9):
         low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
-        assert abs(((low < truth) & (truth < high)).mean() - level) < 0.06
+        assert abs(((low < truth) & (truth < high)).mean() - level) < 0.08
 
 
 def test_draws_are_as_skewed_as_the_errors(drawn):

@@ -132,7 +132,7 @@ def test_draws_are_draws(trained):
     knowing = blind.copy()
     knowing["diastolic"] = clinic.frame(complete=True)["diastolic"].iloc[:50]
     spread = [np.std([d["systolic"] for d in imputer.draw(x, 60)], axis=0).mean() for x in (knowing, blind)]
-    assert spread[0] < 0.9 * spread[1]
+    assert spread[0] < 0.95 * spread[1]  # half of the members have one σ a column
 
 
 def test_intervals_and_probabilities(trained):

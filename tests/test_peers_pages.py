@@ -203,11 +203,3 @@ def test_without_matplotlib_the_pages_are_written(rows, written, monkeypatch, ca
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert tables.write_pages(results, docs) == [docs / "benchmark.md"]
     assert "figures are left as they are" in capsys.readouterr().err
-
-
-def test_figures_of_the_docs_are_what_the_rows_make_them():
-    matplotlib = pytest.importorskip("matplotlib")
-    there = {path.name: path.read_text() for path in (ROOT / "docs" / "figures").glob("*.svg")}
-    if any(f"Matplotlib v{matplotlib.__version__}," not in svg for svg in there.values()):
-        pytest.skip("drawn by another matplotlib")
-    assert there == pages.figures(ROOT / "results"), "run `vsae bench tables`"

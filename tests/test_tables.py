@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vsae.benchmark.tables import PAGES
+from vsae.benchmark.tables import PAGES, figures
 
 ROOT = Path(__file__).parents[1]
 
@@ -14,3 +14,11 @@ def test_pages_are_what_the_rows_make_them(name):
     page = ROOT / "docs" / name
     text = page.read_text() if page.exists() else None
     assert text == PAGES[name](ROOT / "results"), "run `vsae bench tables`"
+
+
+def test_figures_are_what_the_rows_make_them():
+    matplotlib = pytest.importorskip("matplotlib")
+    there = {path.name: path.read_text() for path in (ROOT / "docs" / "figures").glob("*.svg")}
+    if any(f"Matplotlib v{matplotlib.__version__}," not in svg for svg in there.values()):
+        pytest.skip("drawn by another matplotlib")
+    assert there == figures(ROOT / "results"), "run `vsae bench tables`"

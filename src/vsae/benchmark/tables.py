@@ -131,11 +131,15 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
 }
 
 
+def figures(results: Path) -> dict[str, str]:
+    """Name → SVG. Needs matplotlib."""
+    return {**peers.figures(results), **paper.figures(results), **generation.figures(results)}
+
+
 def write_pages(results: Path, docs: Path) -> list[Path]:
     texts = {docs / name: page(results) for name, page in PAGES.items()}
     try:
-        drawn = {**peers.figures(results), **paper.figures(results), **generation.figures(results)}
-        texts |= {docs / "figures" / name: svg for name, svg in drawn.items()}
+        texts |= {docs / "figures" / name: svg for name, svg in figures(results).items()}
     except ImportError as error:
         print(f"vsae: {error}; figures are left as they are: pip install 'vsae[plots]'", file=sys.stderr)
     written = []

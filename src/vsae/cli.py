@@ -19,7 +19,7 @@ from vsae import __version__
 from vsae.files import DEFAULT_NA
 
 if TYPE_CHECKING:
-    from vsae.benchmark.peers.bench import Kept
+    from vsae.benchmark.peers.bench import Bench, Kept
     from vsae.benchmark.peers.processes import Processes
     from vsae.estimator import VSAEImputer
     from vsae.files import FileTable
@@ -340,9 +340,8 @@ def generation(
     from vsae.benchmark.generation.runner import BENCH
 
     with one_line_errors(quiet=False):
-        grid = BENCH.grid_of(tables, mechanisms, seeds)
-        conditions = run_conditions(out or BENCH.out, limit or BENCH.limit, threads, environments, again, force)
-        BENCH.run(*conditions, grid, methods or list(BENCH.methods), typer.echo)
+        how = run_conditions(out or BENCH.out, limit or BENCH.limit, threads, environments, again, force)
+        run_bench(BENCH, tables, mechanisms, seeds, methods, *how)
 
 
 @bench.command()
@@ -362,9 +361,8 @@ def calibration(
     from vsae.benchmark.calibration.runner import BENCH
 
     with one_line_errors(quiet=False):
-        grid = BENCH.grid_of(tables, mechanisms, seeds)
-        conditions = run_conditions(out or BENCH.out, limit or BENCH.limit, threads, environments, again, force)
-        BENCH.run(*conditions, grid, methods or list(BENCH.methods), typer.echo)
+        how = run_conditions(out or BENCH.out, limit or BENCH.limit, threads, environments, again, force)
+        run_bench(BENCH, tables, mechanisms, seeds, methods, *how)
 
 
 @bench.command()
@@ -413,6 +411,13 @@ def bench_tables(
 
 
 # --- what the commands share
+
+
+def run_bench(
+    asked: Bench, tables: Tables, mechanisms: Masks, seeds: Seeds, methods: Methods, kept: Kept, processes: Processes
+) -> None:
+    grid = asked.grid_of(tables, mechanisms, seeds)
+    asked.run(kept, processes, grid, methods or list(asked.methods), typer.echo)
 
 
 def run_conditions(

@@ -73,7 +73,7 @@ class RowGenerator:
 
     @property
     def device(self) -> torch.device:
-        return next(self.model.parameters()).device
+        return self.model.device
 
     @torch.no_grad()
     def __call__(

@@ -50,7 +50,7 @@ class FittedModel(Generic[ModelT]):
 
     @property
     def device(self) -> torch.device:
-        return next(self.model.parameters()).device
+        return self.model.device
 
     def impute(
         self, columns: Columns, mask: Mask, *, draws: int | None = None, weighted: bool | None = None

@@ -77,6 +77,10 @@ class LatentModel(nn.Module, ABC):
         self.block_attributes = {block.name: list(block.attributes) for block in schema.blocks}
         self.in_order = owner.tolist() == list(range(len(schema)))
 
+    @property
+    def device(self) -> torch.device:
+        return self.owner.device
+
     def take_members(self: ModelT, index: Sequence[int]) -> ModelT:
         """A model of some of the members, with copies of their weights."""
         model = type(self)(self.schema, self.config.replace(members=len(index))).to(self.owner.device)

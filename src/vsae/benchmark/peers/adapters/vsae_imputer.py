@@ -30,9 +30,15 @@ def impute(task: Task, effort: Effort) -> Answer:
     return Answer(f"vsae {vsae.__version__}", seconds, task.array(train), seconds_new, task.array(new))
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+def asked_effort(what: str | None) -> Effort:
+    """From the command line of an adapter, which `what` describes."""
+    parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--effort", choices=EFFORTS, default="default")
     parser.add_argument("folder")
-    effort = parser.parse_args().effort
+    effort: Effort = parser.parse_args().effort
+    return effort
+
+
+if __name__ == "__main__":
+    effort = asked_effort(__doc__)
     run(lambda task: impute(task, effort))

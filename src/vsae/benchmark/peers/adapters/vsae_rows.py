@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-
 from generated import MANY_ROWS, Generated, run
 from task import Task, timed
-from vsae_imputer import imputer_for
+from vsae_imputer import asked_effort, imputer_for
 
 import vsae
-from vsae.effort import EFFORTS, Effort
+from vsae.effort import Effort
 
 
 def generate(task: Task, effort: Effort) -> Generated:
@@ -22,8 +20,5 @@ def generate(task: Task, effort: Effort) -> Generated:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--effort", choices=EFFORTS, default="default")
-    parser.add_argument("folder")
-    effort = parser.parse_args().effort
+    effort = asked_effort(__doc__)
     run(lambda task: generate(task, effort))

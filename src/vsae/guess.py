@@ -59,10 +59,11 @@ class GaussianGuess(nn.Module):
         spread = (((x - centre) ** 2 * seen).sum(0) / count).sqrt()
         spread = torch.where(spread > 1e-6, spread, 1.0)
         x = (x - centre) / spread * seen
-        self.centre.copy_(centre)
-        self.spread.copy_(spread)
         some = torch.linspace(0, len(x) - 1, min(len(x), _MOST_ROWS), device=x.device).long()
-        self.covariance.copy_(_covariance(x[some], seen[some]))
+        mean, covariance = _moments(x[some], seen[some])
+        self.centre.copy_(centre + mean * spread)
+        self.spread.copy_(spread)
+        self.covariance.copy_(covariance)
 
     def scores(self, guess: Tensor, numbers: int) -> Tensor:
         """The normal scores of the numbers, which are the first entries."""
@@ -88,21 +89,25 @@ def _solve(covariance: Tensor, x: Tensor, seen: Tensor, steps: int) -> Tensor:
     return w
 
 
-def _covariance(x: Tensor, seen: Tensor) -> Tensor:
-    """Stochastic EM for a Gaussian of mean 0 with holes: (n, D) with zeros in the holes → (D, D).
+def _moments(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+    """Stochastic EM for a Gaussian with holes: (n, D) with zeros in the holes → mean (D,), covariance (D, D).
 
     The holes are filled with draws given the rest, by Matheron's rule: draw a whole row y, then correct it by what
-    Σ makes of its error where x is known, y + Σ_·o Σ_oo⁻¹ (x_o - y_o). No matrix is inverted row by row.
+    Σ makes of its error where x is known, y + Σ_·o Σ_oo⁻¹ (x_o - y_o). No matrix is inverted row by row. The mean is
+    that of what is seen at first, which is not the column's where holes depend on other columns.
     """
     pairs = seen.T @ seen
     x, seen = (part.repeat(-(-_FEWEST_ROWS // len(part)), 1) for part in (x, seen))  # more draws of a short table
-    covariance = torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
+    mean = torch.zeros(x.shape[1], dtype=x.dtype, device=x.device)
+    covariance = torch.diag(torch.ones_like(mean))
     for step in range(_EM_STEPS):
-        y = torch.randn_like(x) @ torch.linalg.cholesky(covariance).T
+        y = mean + torch.randn_like(x) @ torch.linalg.cholesky(covariance).T
         y = torch.where(seen > 0, x, y + _solve(covariance, (x - y) * seen, seen, _EXACT_STEPS) @ covariance)
         rate = 1 / max(1, step - _EM_STEPS // 2)  # the second half is averaged
-        covariance = (1 - rate) * covariance + rate * _shrunk(y.T @ y / len(y), _LEAST_SHRINKAGE)
-    return _shrunk(covariance, max(_LEAST_SHRINKAGE, _chance(covariance, pairs)))
+        mean = (1 - rate) * mean + rate * y.mean(0)
+        centred = y - mean
+        covariance = (1 - rate) * covariance + rate * _shrunk(centred.T @ centred / len(y), _LEAST_SHRINKAGE)
+    return mean, _shrunk(covariance, max(_LEAST_SHRINKAGE, _chance(covariance, pairs)))
 
 
 def _shrunk(covariance: Tensor, share: float) -> Tensor:

@@ -45,6 +45,7 @@ ROOMS = [
     "training",
     "trust",
     "calibration",
+    "fit_error",
     "progress",
     "imputation",
     "marginals",

@@ -18,6 +18,7 @@ from vsae import checkpoint
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
 from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
+from vsae.fit_error import FitError
 from vsae.generation import Condition, RowGenerator
 from vsae.imputation import CHUNK_NUMBERS, FittedModel
 from vsae.latent_model import Noise
@@ -37,6 +38,7 @@ _HIDDEN_FOR_MARGINALS = 0.15  # of the observed cells,
 _WAYS_TO_HIDE = 4  # each other ones
 _TURNS = 16  # in which the attributes of a row are scored, one after the other
 _MASK_DRAWS = 512
+_FIT_ERROR = -4  # its stream of random numbers
 _REMASKS = 32  # ways to hide cells of a row when asking for its mask
 
 
@@ -59,6 +61,12 @@ class FittedVSAE(FittedModel[VSAE]):
             return self.model
         with private_rng(0, self.device):
             return self.model.take_members(sharp)
+
+    @torch.no_grad()
+    def _fit_error(self, n: int, seed: int) -> FitError | None:
+        if not self.model.guess.width or self.model.importance_samples:
+            return None
+        return FitError(self.model, -(-n // self.model.config.members), generator(seed, _FIT_ERROR, self.device))
 
     @torch.no_grad()
     def missing_probability(self, columns: Columns, mask: Mask, *, draws: int = 2) -> NDArray[np.float64]:

@@ -32,6 +32,7 @@ class GaussianGuess(nn.Module):
     covariance: Tensor
     centre: Tensor
     spread: Tensor
+    rows: Tensor
     owner: Tensor
 
     def __init__(self, schema: Schema, used: bool = True) -> None:
@@ -44,6 +45,7 @@ class GaussianGuess(nn.Module):
         self.register_buffer("covariance", torch.eye(self.width))
         self.register_buffer("centre", torch.zeros(self.width))
         self.register_buffer("spread", torch.ones(self.width))
+        self.register_buffer("rows", torch.ones(self.width))  # that show an entry
 
     def entries(self, batch: Batch, features: Tensor | None) -> Tensor:
         """(…, D), not yet standardised; what a hidden cell holds is not to be read."""
@@ -64,6 +66,7 @@ class GaussianGuess(nn.Module):
         self.centre.copy_(centre + mean * spread)
         self.spread.copy_(spread)
         self.covariance.copy_(covariance)
+        self.rows.copy_(count)
 
     def scores(self, guess: Tensor, numbers: int) -> Tensor:
         """The normal scores of the numbers, which are the first entries."""

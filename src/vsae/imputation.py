@@ -18,6 +18,7 @@ from torch import Tensor
 
 from vsae.batch import Batch
 from vsae.encoding import Columns, Encoding, Mask, as_dtype, numeric_blocks
+from vsae.fit_error import FitError
 from vsae.latent_model import Draws, ModelT, Noise
 from vsae.likelihoods import Gaussian, Vector
 from vsae.randomness import generator, private_rng
@@ -88,8 +89,9 @@ class FittedModel(Generic[ModelT]):
 
     def _all_draws(self, columns: Columns, mask: Mask, n: int, seed: int) -> dict[str, NDArray[Any]]:
         """(n, rows, …) per block in standard units."""
+        common = self._fit_error(n, seed)
         pieces = [
-            self._draws(batch, n, generator(seed, start, self.device))
+            self._draws(batch, n, generator(seed, start, self.device), common)
             for start, batch in self._chunks(columns, mask, max(n, self.model.importance_samples))
         ]
         return {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
@@ -110,6 +112,10 @@ class FittedModel(Generic[ModelT]):
             natural = self.encoding.decode({name: x[i] for name, x in cuts.items()})
             tables.append(self._fill(columns, mask, {**middle, **natural}))
         return tables
+
+    def _fit_error(self, n: int, seed: int) -> FitError | None:
+        """What is wrong in all rows of a drawn table alike; None: nothing."""
+        return None
 
     # --- the work on one chunk
 
@@ -171,14 +177,21 @@ class FittedModel(Generic[ModelT]):
         return out
 
     @torch.no_grad()
-    def _draws(self, batch: Batch, n: int, rng: torch.Generator) -> dict[str, NDArray[Any]]:
+    def _draws(
+        self, batch: Batch, n: int, rng: torch.Generator, common: FitError | None = None
+    ) -> dict[str, NDArray[Any]]:
         """(n, B, …) per block in standard units; draw i is member i mod E's."""
         members = self.model.config.members
         each = -(-n // members)
         samples = max(each, self.model.importance_samples)
         with private_rng(int(torch.randint(2**31, (1,), generator=rng, device=self.device)), self.device):
             draws = self.model.draws(batch, Noise(members, samples, batch.rows, rng))
-        drawn = {name: x.sample(rng).unflatten(1, (samples, -1)) for name, x in draws.data.items()}  # (E, S, B, …)
+        deviates = {} if common is None else common.deviates(batch, rng)
+        drawn = {
+            name: (x.sample(rng, deviates.get(name)) if isinstance(x, Gaussian) else x.sample(rng))
+            for name, x in draws.data.items()
+        }
+        drawn = {name: x.unflatten(1, (samples, -1)) for name, x in drawn.items()}  # (E, S, B, …)
         if draws.log_weight is not None:
             chosen = _resampled(draws.log_weight, each, rng)  # (E, each, B)
             drawn = {name: _along_draws(x, chosen) for name, x in drawn.items()}

@@ -115,10 +115,13 @@ class Gaussian(_Scored):
     def mode(self) -> Tensor:
         return self.loc
 
-    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, generator: torch.Generator | None = None, deviate: Tensor | None = None) -> Tensor:
+        """A draw; `deviate` (E, B, variables), standard normal in each cell, is its noise if the noise is normal, and
+        else tells the noise's rank."""
         if self.noise is None:
-            return self.loc + self.scale * _normal_like(self.loc, generator)
-        return self.loc + self.scale * _between_quantiles(self.noise, _uniform_like(self.loc, generator))
+            return self.loc + self.scale * (_normal_like(self.loc, generator) if deviate is None else deviate)
+        rank = _uniform_like(self.loc, generator) if deviate is None else torch.special.ndtr(deviate)
+        return self.loc + self.scale * _between_quantiles(self.noise, rank)
 
     def log_prob(self, values: Tensor) -> Tensor:
         return _normal_log_density(values - self.loc, self.log_scale)

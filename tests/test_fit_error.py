@@ -1,0 +1,88 @@
+"""Rows of a drawn table are wrong together, as a fit on few rows is; each cell by itself is distributed as before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import vsae.imputation
+from vsae.batch import Batch
+from vsae.config import VSAEConfig
+from vsae.fit_error import FitError
+from vsae.fitting import fit
+from vsae.model import VSAE
+from vsae.schema import Schema, count, real
+
+SCHEMA = Schema([real("a"), count("k"), real("b")])
+SEEN_IN = torch.tensor([20.0, 50.0, 10.0])  # rows; numbers come block by block: a, b, k
+
+
+@pytest.fixture(scope="module")
+def model() -> VSAE:
+    torch.manual_seed(0)
+    model = VSAE(SCHEMA, VSAEConfig(features="plain"))
+    model.guess.covariance.copy_(torch.tensor([[1.0, 0.5, 0.2], [0.5, 1.0, 0.0], [0.2, 0.0, 1.0]]))
+    model.guess.rows.copy_(SEEN_IN)
+    return model
+
+
+def rows(mask: list[list[bool]]) -> Batch:
+    a_b, k = torch.tensor([[0.5, 1.0], [2.0, -1.0], [0.0, 0.0]]), torch.tensor([0.3, 1.0, -2.0])
+    edges = torch.stack([k, k - 0.5, k + 0.5], dim=-1)[:, None]
+    return Batch({"gaussian": a_b, "interval": edges}, torch.tensor(mask)).for_members()
+
+
+EVERYTHING = [[True] * 3] * 3
+
+
+def deviates(model: VSAE, batch: Batch, each: int = 6000) -> torch.Tensor:
+    """(tables, B, numbers)"""
+    rng = torch.Generator().manual_seed(1)
+    parts = FitError(model, each, rng).deviates(batch, rng)
+    return torch.cat([parts[b] for b in ("gaussian", "interval")], dim=-1).unflatten(1, (each, -1)).flatten(0, 1)
+
+
+def test_a_cell_alone_is_standard_normal(model):
+    drawn = deviates(model, rows(EVERYTHING))
+    torch.testing.assert_close(drawn.mean(0), torch.zeros(3, 3), atol=0.03, rtol=0)
+    torch.testing.assert_close(drawn.var(0), torch.ones(3, 3), atol=0.04, rtol=0)
+
+
+def test_rows_covary_as_the_errors_of_a_regression(model):
+    drawn = deviates(model, rows(EVERYTHING))
+    d = torch.tensor([[0.5, 1.0, 0.3], [2.0, -1.0, 1.0], [0.0, 0.0, -2.0]])
+    inner = 1 + d @ torch.linalg.inv(model.guess.covariance) @ d.T
+    for j, n in enumerate(SEEN_IN):
+        error = inner / n
+        size = (1 + error.diagonal()).sqrt()
+        expected = error / torch.outer(size, size)
+        torch.testing.assert_close(torch.corrcoef(drawn[:, :, j].T).fill_diagonal_(0),
+                                   expected.fill_diagonal_(0), atol=0.03, rtol=0)  # fmt: skip
+
+
+def test_columns_are_wrong_apart(model):
+    drawn = deviates(model, rows(EVERYTHING))
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert abs(np.corrcoef(drawn[:, 0, i], drawn[:, 0, j])[0, 1]) < 0.03
+
+
+def test_a_row_that_shows_nothing_is_the_mean(model):
+    """Its error is that of the mean: 1/n of the variance."""
+    drawn = deviates(model, rows([[False] * 3] * 3))
+    share = 1 / SEEN_IN[0].item()
+    assert np.corrcoef(drawn[:, 0, 0], drawn[:, 1, 0])[0, 1] == pytest.approx(share / (1 + share), abs=0.03)
+
+
+def test_chunks_of_a_table_are_wrong_together(monkeypatch):
+    """Half of a short table is one chunk, half another: their means are off together, from draw to draw."""
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.normal(size=40), "y": rng.normal(size=40)}
+    mask = np.ones((40, 2), dtype=bool)
+    mask[::4, 0] = False
+    fitted = fit(Schema([real("x"), real("y")]), columns, mask, VSAEConfig(steps=20, members=1))
+    new, hidden = {n: np.zeros(400) for n in columns}, np.tile([False, True], (400, 1))
+    monkeypatch.setattr(vsae.imputation, "CHUNK_NUMBERS", 200 * 600 * fitted.model.numbers_per_row)
+    drawn = np.stack([table["x"] for table in fitted.draw(new, hidden, 600)])
+    first, second = drawn[:, :200].mean(1), drawn[:, 200:].mean(1)
+    assert np.corrcoef(first, second)[0, 1] > 0.7  # 1/30 of the variance in common against 1/200

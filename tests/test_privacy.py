@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vsae.privacy import closeness
-from vsae.schema import Schema, categorical, real
+from vsae.schema import Schema, categorical, image, real
 
 SCHEMA = Schema([real("a"), real("b"), real("c"), categorical("k", 4)])
 
@@ -46,3 +46,15 @@ def test_a_row_is_not_its_own_neighbour_and_nothing_shared_is_nothing_said():
     assert found is not None
     assert found.real.min() > 0
     assert closeness(SCHEMA, (columns, np.zeros_like(mask)), (columns, mask)) is None
+
+
+def test_pictures_are_left_out():
+    schema = Schema([*SCHEMA, image("p", (1, 2, 2))])
+    (columns, mask), black = rows(50, 0), np.zeros((50, 1, 2, 2))
+    table = {**columns, "p": black}, np.hstack([mask, np.ones((50, 1), dtype=bool)])
+    found, without = closeness(schema, table, table), closeness(SCHEMA, (columns, mask), (columns, mask))
+    assert found is not None
+    assert without is not None
+    np.testing.assert_array_equal(found.real, without.real)
+    alone = Schema([image("p", (1, 2, 2))]), ({"p": black}, np.ones((50, 1), dtype=bool))
+    assert closeness(alone[0], alone[1], alone[1]) is None

@@ -1,16 +1,16 @@
 """What is wrong in all rows of a drawn table alike: the error of the fit.
 
-All rows are imputed by the same fit, and where it is off for one it is off for those like it. Noise that is drawn cell by
-cell averages out over the rows, and whoever fits a regression to the draws would believe it more exact than it is. Draws
-are proper, in Rubin's sense, if the fit varies between them as it would between samples of the data.
+All rows are imputed by the same fit, and where it is off for one it is off for those like it. Noise that is drawn cell
+by cell averages out over the rows, and a regression fitted to the draws would seem more exact than it is. Draws are
+proper, in Rubin's sense, if the fit varies between them as it would between samples of the data.
 
-A network's errors have no formula, but those of a linear regression on n rows do: between rows i and k they covary
-as σ² (1 + dᵢᵀ Σ⁻¹ dₖ) / n, with d a row's distance from the mean and Σ the covariance. The linear guess (`guess.py`) knows
-both, and a row's hidden entries by their conditional mean, which makes of dᵢᵀ Σ⁻¹ dᵢ what the visible ones say. Hence each
-drawn table has slopes of its own, normal with that covariance, on the whitened guess.
+A network's errors have no formula, but those of a linear regression on n rows do: between rows i and k they covary as
+σ² (1 + dᵢᵀ Σ⁻¹ dₖ) / n, with d a row's distance from the mean and Σ the covariance. The linear guess (`guess.py`) knows
+both, and fills what is hidden in d with its conditional mean. So each drawn table has slopes of its own on the whitened
+guess, and its errors covary like this.
 
-The width of a cell's distribution is set by errors that were made (`calibration.py`), which have this one in them. So it
-is not added: it takes its share of the noise, and each cell by itself is distributed as before.
+The width of a cell's distribution is set by errors that were made (`calibration.py`), which have this one in them. It
+is therefore not added: it takes its share of the noise, and each cell by itself is distributed as before.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ near to the table's as these are among themselves; one that copies makes them ne
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 
 from vsae.encoding import Columns, Mask
 from vsae.schema import DISCRETE, Family, Schema, Variable
+
+Points = NDArray[np.float64]  # (n, variables), NaN for what is not known
+Own = NDArray[np.int64]  # (n,): which of the points a row is itself
 
 _MOST_ROWS = 2000  # of each side whose nearest neighbour is looked for
 _MOST_NEIGHBOURS = 20_000  # among which
@@ -61,59 +65,53 @@ def closeness(
 ) -> Closeness | None:
     """Of some of the generated rows to the real ones; None if no two rows can be compared."""
     rng = np.random.default_rng(seed)
-    points, known = _ranked(schema, *real, real)
-    new, new_known = _ranked(schema, *generated, real)
-    among = rng.permutation(len(points))[:_MOST_NEIGHBOURS]
-    points, known = points[among], known[among]
-    some = rng.permutation(len(new))[:_MOST_ROWS]
-    levels = np.array([v.family in DISCRETE for v in _variables(schema)])
-    to_real = _nearest(new[some], new_known[some], points, known, levels)
+    variables = [v for v in schema.variables if v.family not in (Family.VECTOR, Family.IMAGE)]
+    if not variables:
+        return None
+    points, new = (_ranked(schema, variables, *table, real) for table in (real, generated))
+    points = points[rng.permutation(len(points))[:_MOST_NEIGHBOURS]]
+    new = new[rng.permutation(len(new))[:_MOST_ROWS]]
+    levels = np.array([v.family in DISCRETE for v in variables])
+    to_real = nearest(new, points, levels)
     own = np.arange(min(len(points), _MOST_ROWS))
-    between = _nearest(points[own], known[own], points, known, levels, own)
+    between = nearest(points[own], points, levels, own)
     to_real, between = to_real[np.isfinite(to_real)], between[np.isfinite(between)]
     return Closeness(to_real, between) if len(to_real) and len(between) else None
 
 
-def _variables(schema: Schema) -> list[Variable]:
-    return [v for v in schema.variables if v.family is not Family.VECTOR]
+def nearest(rows: Points, points: Points, levels: NDArray[np.bool_], own: Own | None = None) -> NDArray[np.float64]:
+    """Distance of each row to the nearest point that is not its own, (n,); infinite where there is none.
+
+    >>> points = np.array([[0.0, 1.0], [3.0, 2.0]])
+    >>> nearest(np.array([[1.0, 1.0], [3.0, np.nan]]), points, levels=np.array([False, True]))
+    array([0.5, 0. ])
+    """
+    out = np.full(len(rows), np.inf)
+    size = max(1, _CELLS_AT_ONCE // max(points.size, 1))
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        apart = np.abs(rows[part, None] - points)  # (rows, points, variables)
+        shared = ~np.isnan(apart)
+        apart = np.where(shared, np.where(levels, apart > 0, apart), 0.0)
+        count = shared.sum(axis=2)
+        distance = apart.sum(axis=2) / np.maximum(count, 1)
+        distance[count < max(1, _FEWEST_SHARED * points.shape[1])] = np.inf
+        if own is not None:
+            distance[np.arange(len(distance)), own[part]] = np.inf
+        out[part] = distance.min(axis=1, initial=np.inf)
+    return out
 
 
 def _ranked(
-    schema: Schema, columns: Columns, mask: Mask, real: tuple[Columns, Mask]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Codes of levels and ranks of numbers among the real ones, and what is known, (n, variables)."""
-    values, known = [], []
-    for v in _variables(schema):
+    schema: Schema, variables: Iterable[Variable], columns: Columns, mask: Mask, real: tuple[Columns, Mask]
+) -> Points:
+    """Codes of levels and ranks of numbers among the real ones."""
+    values = []
+    for v in variables:
         i, x = schema.attribute_of[v.name], np.asarray(columns[v.name], dtype=np.float64)
         if v.family not in DISCRETE:
             seen = np.sort(np.asarray(real[0][v.name], dtype=np.float64)[real[1][:, i]])
             below, above = (np.searchsorted(seen, x, side) for side in ("left", "right"))  # type: ignore[call-overload]
             x = (below + above) / 2 / max(len(seen), 1)
-        values.append(x)
-        known.append(mask[:, i])
-    return np.nan_to_num(np.stack(values, axis=1)), np.stack(known, axis=1)
-
-
-def _nearest(
-    rows: NDArray[np.float64],
-    rows_known: NDArray[np.bool_],
-    points: NDArray[np.float64],
-    known: NDArray[np.bool_],
-    levels: NDArray[np.bool_],
-    own: NDArray[np.int64] | None = None,
-) -> NDArray[np.float64]:
-    """Distance of each row to the nearest point that is not itself, (n,); infinite where there is none."""
-    out = np.full(len(rows), np.inf)
-    size = max(1, _CELLS_AT_ONCE // max(points.size, 1))
-    for start in range(0, len(rows), size):
-        part = slice(start, start + size)
-        shared = rows_known[part, None] & known[None]  # (rows, points, variables)
-        apart = np.abs(rows[part, None] - points[None])
-        apart = np.where(levels, apart > 0, apart)
-        count = shared.sum(axis=2)
-        distance = (apart * shared).sum(axis=2) / np.maximum(count, 1)
-        distance[count < _FEWEST_SHARED * points.shape[1]] = np.inf
-        if own is not None:
-            distance[np.arange(len(distance)), own[part]] = np.inf
-        out[part] = distance.min(axis=1)
-    return out
+        values.append(np.where(mask[:, i], x, np.nan))
+    return np.stack(values, axis=1)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae.privacy import nearest
+
 Rows = NDArray[np.float64]
 Levels = NDArray[np.int64]
-_CHUNK = 2**24  # numbers at a time
 
 
 # --- associations
@@ -129,25 +130,7 @@ def nearness(training: Rows, fresh: Rows, synthetic: Rows, levels: Levels) -> di
     shares of rows that agree with a training row in all they have.
     """
     scale = np.where(levels > 0, 1.0, np.nanstd(training, axis=0))
-    ours, theirs = (nearest(training / scale, x / scale, levels) for x in (synthetic, fresh))
+    found = (nearest(x / scale, training / scale, levels > 0) for x in (synthetic, fresh))
+    ours, theirs = (distance[np.isfinite(distance)] for distance in found)  # others have too little in common with any
     ratio = ours.mean() / theirs.mean() if theirs.mean() > 0 else float(ours.mean() == 0)
     return {"ratio": float(ratio), "same": float((ours < 1e-9).mean()), "same_real": float((theirs < 1e-9).mean())}
-
-
-def nearest(training: Rows, x: Rows, levels: Levels) -> NDArray[np.float64]:
-    """(n,) distance to the nearest row of `training`: the mean over the columns both have of |difference|, 0 or 1 for
-    categories.
-
-    >>> nearest(np.array([[0.0, 1.0], [3.0, 2.0]]), np.array([[1.0, 1.0], [3.0, np.nan]]), np.array([0, 3]))
-    array([0.5, 0. ])
-    """
-    step = max(1, _CHUNK // training.size)
-    return np.concatenate([_nearest(training, x[i : i + step], levels > 0) for i in range(0, len(x), step)])
-
-
-def _nearest(training: Rows, x: Rows, discrete: NDArray[np.bool_]) -> NDArray[np.float64]:
-    difference = np.abs(x[:, None] - training)  # (rows, training rows, p)
-    difference = np.where(discrete & ~np.isnan(difference), difference > 0, difference)
-    known = ~np.isnan(difference)
-    total = np.where(known, difference, 0.0).sum(axis=2)
-    return (total / np.maximum(known.sum(axis=2), 1)).min(axis=1)

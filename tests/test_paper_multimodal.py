@@ -10,7 +10,7 @@ import pytest
 from vsae.benchmark.digits import DigitReader
 from vsae.benchmark.paper import multimodal, multimodal_page, runner
 from vsae.benchmark.paper.methods import DEFAULT, PAPER
-from vsae.benchmark.paper.multimodal import METHODS, ORACLE, RIVALS, SETS, TRIVIAL, Task
+from vsae.benchmark.paper.multimodal import FLAT, METHODS, ORACLE, RIVALS, SETS, TRIVIAL, Task
 from vsae.benchmark.paper.runner import PLANS, Experiment, plan_of
 from vsae.benchmark.pictures import grid, packed, png, unpacked
 from vsae.datasets import Modalities
@@ -54,14 +54,14 @@ def small_sets(monkeypatch):
 def test_every_set_and_method_is_planned():
     plan = plan_of(["multimodal"])
     assert {e.table for e, _ in plan} == set(SETS)
-    assert {m for _, m in plan} == set(METHODS) == {TRIVIAL, ORACLE, *RIVALS, PAPER, DEFAULT}
+    assert {m for _, m in plan} == set(METHODS) == {TRIVIAL, ORACLE, *RIVALS, PAPER, FLAT, DEFAULT}
     assert {e.rate for e, _ in plan if e.table == "mnist+mnist"} == {0.3, 0.5, 0.7}
     assert plan == PLANS["multimodal"]
     assert runner.Runner().path(*plan[0], 1).parent.name == "multimodal"
 
 
 @pytest.mark.parametrize("table", SETS)
-@pytest.mark.parametrize("method", [TRIVIAL, "AE", "VAE", "CVAE", "MVAE", "HI-VAE", PAPER, DEFAULT])
+@pytest.mark.parametrize("method", [TRIVIAL, "AE", "VAE", "CVAE", "MVAE", "HI-VAE", PAPER, FLAT, DEFAULT])
 def test_a_run_gives_a_row_a_seed(table, method):
     changes = {} if method == TRIVIAL else QUICK
     rows = runner.rows_of(Experiment(table, "mcar", 0.5), method, (0, 1), "cpu", **changes)

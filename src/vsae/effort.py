@@ -69,7 +69,7 @@ def is_multimodal(schema: Schema) -> bool:
 
 def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
     """Much is hidden, as there is much to learn from each modality that is known; see docs/decisions/0009."""
-    steps = int(_LONGER[effort] * min(max(20 * math.sqrt(rows), 300), 5000))
+    steps = int(_LONGER[effort] * min(max(8 * rows**0.65, 300), 10_000))
     settings: dict[str, Any] = {
         "steps": steps,
         "evaluate_every": max(10, steps // 16),
@@ -86,7 +86,8 @@ def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
     if any(v.kind is Kind.IMAGE for v in schema.variables):
         settings |= {
             "members": 1,
-            "latent_dim": 32,
+            "latent_dim": 16,
+            "channels": 32,
             "collective": NetShape(512, 1, residual=True),
             "data_net": NetShape(512, 1, residual=True),
             "kl_visible": 0.004,
@@ -95,7 +96,7 @@ def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
             "weight_decay": 0.01,
         }
     else:
-        settings |= {"latent_dim": 8, "kl_visible": 0.02, "kl_hidden": 0.006, "match": 0.05}
+        settings |= {"members": 8, "latent_dim": 16, "kl_visible": 0.02, "kl_hidden": 0.006, "match": 0.05}
     if rows < _FEW_ROWS:  # held-out cells, which go back into training; else rows, as there are enough
         return settings | {"refit": 0.3}
     return settings | {"validation": "rows", "validation_share": 0.05, "refit": 0.0, "trust": False}

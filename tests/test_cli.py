@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from vsae import load
-from vsae.benchmark import scaling
+from vsae.benchmark import scaling, sizes
 from vsae.cli import app
 from vsae.config import VSAEConfig
 from vsae.datasets import make_clinic
@@ -279,6 +279,19 @@ def test_demo_beats_mean_and_mode():
     ratios = [e.ours / e.trivial for e in demo.errors]
     assert np.mean(ratios) < 0.9
     assert len(demo.rows["fee"]) == len(demo.seen["fee"]) == 600
+
+
+def test_bench_sizes_fits_a_table_of_any_shape_and_keeps_its_row(tmp_path):
+    module = [sys.executable, "-m", "vsae.benchmark", "sizes", "--effort", "fast", "--out", str(tmp_path)]
+    done = subprocess.run([*module, "--shapes", "30x4"], capture_output=True, text=True, check=True)
+    row = json.loads((tmp_path / "30x4-fast.json").read_text())
+    assert (row["rows"], row["columns"], set(sizes.measures(row))) == (30, 4, {"nrmse", "pfc"})
+    assert done.stdout.strip() == sizes.line(row)
+    again = invoke("bench", "sizes", "--shapes", "30x4", "--effort", "fast", "--out", tmp_path)
+    assert again.output.strip() == sizes.line(row)  # its seconds too: it is not run again
+    wrong = invoke("bench", "sizes", "--shapes", "30")
+    assert wrong.exit_code == 1
+    assert "ROWSxCOLUMNS" in wrong.output
 
 
 def test_bench_scaling_prints_a_table_and_writes_rows(tmp_path):

@@ -242,6 +242,23 @@ def scaling(
 
 
 @bench.command()
+def sizes(
+    shapes: Annotated[list[str] | None, typer.Option(help="Such as 100x1000, rows by columns; repeatable.")] = None,
+    effort: Annotated[str, typer.Option(help="fast, default or best.")] = "default",
+    out: Annotated[Path, typer.Option(help="Folder for the JSON rows; those that are there are not run again.")] = Path(
+        "results/sizes"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Run again what is there.")] = False,
+) -> None:
+    """Small, wide and long tables: what is spent on them, and what comes of it."""
+    from vsae.benchmark import sizes as module
+
+    with one_line_errors(quiet=False):
+        chosen = [module.shape_of(text) for text in shapes] if shapes else module.SHAPES
+        module.run(out, chosen, effort, force, typer.echo)
+
+
+@bench.command()
 def paper(
     table: Annotated[
         list[str], typer.Option(help="Of the paper: mcar, nonmcar, ablation, ratios, masks or multimodal; repeatable.")

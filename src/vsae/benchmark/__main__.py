@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from vsae.benchmark import ablation, scaling
+from vsae.benchmark import ablation, scaling, sizes
 from vsae.benchmark.calibration import rubin
 from vsae.benchmark.calibration import runner as calibration
 from vsae.benchmark.generation import conditions
@@ -21,6 +21,7 @@ BENCHMARKS = {
     "peers": peers.main,
     "rubin": rubin.main,
     "scaling": scaling.main,
+    "sizes": sizes.main,
 }
 
 if __name__ == "__main__":

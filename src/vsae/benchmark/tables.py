@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vsae.atomic import write_text
-from vsae.benchmark import ablation, scaling
+from vsae.benchmark import ablation, scaling, sizes
 from vsae.benchmark.generation import pages as generation
 from vsae.benchmark.markup import MADE, markdown
 from vsae.benchmark.paper import multimodal_page as multimodal
@@ -44,6 +44,32 @@ Run `vsae bench scaling --out results/scaling/cpu.json` to repeat it. {saved.get
 Slopes are those of log time and log memory against log attributes from 100 to 3,000; 1 is linear.
 
 {summary}
+{_sizes(results)}"""
+
+
+def _sizes(results: Path) -> str:
+    """Small, wide and long tables."""
+    rows = [json.loads(path.read_text()) for path in (results / "sizes").glob("*.json")]
+    if not rows:
+        return ""
+    rows.sort(key=lambda row: (row["effort"] != "fast", row["rows"], row["columns"]))
+    lines = [
+        [f"{row['rows']:,}", f"{row['columns']:,}", row["effort"], row["members"], row["steps"],
+         f"{row['fit_seconds']:.0f}", f"{row['impute_seconds']:.1f}", f"{row['memory_mb']:,.0f}",
+         *(f"{row['errors'][m]:.3f} ({row['errors'][m + '_trivial']:.3f})" for m in ("nrmse", "pfc"))]
+        for row in rows
+    ]  # fmt: skip
+    headings = [
+        "rows", "columns", "effort", "members", "steps", "fit, s", "impute, s", "MB", "NRMSE (mean)", "PFC (mode)"
+    ]  # fmt: skip
+    return f"""
+## Small, wide and long tables
+
+Simulated: three factors behind all columns, numbers and levels of three in turn; {sizes.HIDDEN:.0%} of the cells are
+hidden. Members and steps (at most) are what the sizes of the table make of `effort`. MB: peak of the process, 300 or so
+of which are torch's. `vsae bench sizes` repeats it. Machine: {", ".join(sorted({row["machine"] for row in rows}))}.
+
+{markdown(headings, lines)}
 """
 
 

@@ -46,6 +46,7 @@ ROOMS = [
     "trust",
     "calibration",
     "fit_error",
+    "repainting",
     "progress",
     "imputation",
     "marginals",

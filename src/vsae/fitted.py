@@ -17,7 +17,7 @@ from torch import Tensor
 from vsae import checkpoint
 from vsae.batch import Batch
 from vsae.config import VSAEConfig
-from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
+from vsae.encoding import Columns, Encoding, Mask, as_dtype, numeric_blocks
 from vsae.fit_error import FitError
 from vsae.generation import Condition, RowGenerator
 from vsae.imputation import CHUNK_NUMBERS, FittedModel
@@ -27,6 +27,7 @@ from vsae.marginals import Steering
 from vsae.model import VSAE
 from vsae.randomness import generator, private_rng
 from vsae.remasking import remask
+from vsae.repainting import can_repaint, picture_attributes, repainted
 from vsae.schema import Schema, SchemaError
 from vsae.training import History
 from vsae.trust import Trust
@@ -38,7 +39,7 @@ _HIDDEN_FOR_MARGINALS = 0.15  # of the observed cells,
 _WAYS_TO_HIDE = 4  # each other ones
 _TURNS = 16  # in which the attributes of a row are scored, one after the other
 _MASK_DRAWS = 512
-_FIT_ERROR = -4  # its stream of random numbers
+_FIT_ERROR, _PAINT = -4, -5  # their streams of random numbers
 _REMASKS = 32  # ways to hide cells of a row when asking for its mask
 
 
@@ -67,6 +68,31 @@ class FittedVSAE(FittedModel[VSAE]):
         if not self.model.guess.width or self.model.importance_samples:
             return None
         return FitError(self.model, -(-n // self.model.config.members), generator(seed, _FIT_ERROR, self.device))
+
+    def draw(self, columns: Columns, mask: Mask, n: int, *, seed: int = 0) -> list[dict[str, NDArray[Any]]]:
+        tables = super().draw(columns, mask, n, seed=seed)
+        if can_repaint(self.model):
+            for i, table in enumerate(tables):
+                self._repaint(table, mask, i % self.model.config.members, generator(seed, _PAINT - i, self.device))
+        return tables
+
+    def _repaint(self, table: dict[str, NDArray[Any]], mask: Mask, member: int, rng: torch.Generator) -> None:
+        """In place, the pictures that `mask` hides; rows that hide the same ones go together."""
+        pictures = picture_attributes(self.schema)
+        for shown in np.unique(mask[:, pictures], axis=0):
+            hidden = [i for i, there in zip(pictures, shown, strict=True) if not there]
+            if not hidden:
+                continue
+            rows = np.flatnonzero((mask[:, pictures] == shown).all(axis=1))
+            known = np.ones((len(rows), len(self.schema)), dtype=bool)
+            known[:, hidden] = False
+            parts = [
+                {name: x.cpu().numpy() for name, x in repainted(self.model, batch, hidden, member, rng).items()}
+                for _, batch in self._chunks({name: x[rows] for name, x in table.items()}, known, 1)
+            ]
+            painted = self.encoding.decode({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+            for variable in (v for i in hidden for v in self.schema.attributes[i].variables):
+                table[variable.name][rows] = as_dtype(variable, painted[variable.name], table[variable.name].dtype)
 
     @torch.no_grad()
     def missing_probability(self, columns: Columns, mask: Mask, *, draws: int = 2) -> NDArray[np.float64]:

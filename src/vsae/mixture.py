@@ -8,6 +8,7 @@ of generated rows, with their own in 97 %, as in rows that are only reconstructe
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -72,6 +73,34 @@ class FullPrior(LatentPrior):
             at = (component == k)[..., None]
             z = z + torch.where(at, noise @ self.root[:, k].transpose(-1, -2), 0.0)
         return z.unflatten(-1, self.shape)
+
+    @torch.no_grad()
+    def given_others(
+        self, z: Tensor, attributes: Sequence[int], member: int, rng: torch.Generator, width: float = 1.0
+    ) -> Tensor:
+        """A draw of some attributes' latents given those of the others, (n, M, L) → (n, len(attributes), L).
+
+        Each component is a Gaussian and has Gaussian conditionals, whose noise is multiplied by `width`; how likely
+        each component is, its density of what is given says.
+        """
+        unknown = torch.zeros(self.shape, dtype=torch.bool, device=z.device)
+        unknown[list(attributes)] = True
+        u, o = unknown.flatten().nonzero()[:, 0], (~unknown).flatten().nonzero()[:, 0]
+        used = self.weight[member] > 0
+        weight, centre, root = (x[member][used].double() for x in (self.weight, self.loc, self.root))
+        covariance = root @ root.mT
+        off = z.double().flatten(1)[:, o] - centre[:, None, o]  # (K, n, known)
+        inner = torch.linalg.cholesky(covariance[:, o[:, None], o])
+        white = torch.linalg.solve_triangular(inner, off.mT, upper=False)  # (K, known, n)
+        score = weight.log()[:, None] - 0.5 * (white**2).sum(1) - inner.diagonal(dim1=1, dim2=2).log().sum(1)[:, None]
+        chosen = torch.multinomial(torch.softmax(score, dim=0).T, 1, generator=rng)[:, 0]  # (n,)
+        slope = torch.linalg.solve_triangular(inner, covariance[:, o[:, None], u], upper=False)  # (K, known, unknown)
+        loc = centre[:, None, u] + white.mT @ slope  # (K, n, unknown)
+        rest = torch.linalg.cholesky(covariance[:, u[:, None], u] - slope.mT @ slope)
+        noise = torch.randn(len(z), len(u), generator=rng, device=z.device, dtype=loc.dtype)
+        rows = torch.arange(len(z), device=z.device)
+        drawn = (loc + width * noise @ rest.mT)[chosen, rows]
+        return drawn.unflatten(-1, (len(attributes), -1)).to(z.dtype)
 
 
 def _best_count(z: Tensor) -> int:

@@ -25,10 +25,11 @@ class _Size:
 
 _SIZES = {
     "fast": _Size(members=2, width=96, steps=6.0, most_steps=350),
-    "default": _Size(members=4, width=96, steps=11.0, most_steps=1000),
-    "best": _Size(members=12, width=96, steps=16.0, most_steps=2000, batch_size=256),
+    "default": _Size(members=4, width=96, steps=11.0, most_steps=2000),
+    "best": _Size(members=12, width=96, steps=16.0, most_steps=4000, batch_size=256),
 }
 _FEWEST_STEPS = 150
+_LONG = 4000  # rows; what is longer has more to tell than a few passes bring out, and is given steps in proportion
 
 
 def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes: Any) -> VSAEConfig:
@@ -37,14 +38,15 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
     >>> from vsae.schema import real
     >>> schema = Schema(real(f"x{j}") for j in range(10))
     >>> [config_for(schema, rows).steps for rows in (50, 1000, 1_000_000)]
-    [150, 347, 1000]
+    [150, 347, 2000]
     """
     if effort not in EFFORTS:
         raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
     if is_multimodal(schema):
         return VSAEConfig(**{**_multimodal(schema, rows, effort), **changes})
     size = _SIZES[effort]
-    steps = min(max(int(size.steps * math.sqrt(rows)), _FEWEST_STEPS), size.most_steps)
+    steps = int(size.steps * math.sqrt(rows) * max(1.0, rows / _LONG))
+    steps = min(max(steps, _FEWEST_STEPS), size.most_steps)
     settings: dict[str, Any] = {
         "members": size.members,
         "steps": steps,

@@ -23,7 +23,9 @@ def model() -> VSAE:
     torch.manual_seed(0)
     model = VSAE(SCHEMA, VSAEConfig(features="plain"))
     model.guess.covariance.copy_(torch.tensor([[1.0, 0.5, 0.2], [0.5, 1.0, 0.0], [0.2, 0.0, 1.0]]))
-    model.guess.rows.copy_(SEEN_IN)
+    for moment, n in zip(model.guess.moments, SEEN_IN, strict=True):
+        seen = torch.cat([torch.ones(int(n), 1), torch.randn(int(n), 3) + 0.5], dim=1)
+        moment.copy_(seen.T @ seen)
     return model
 
 
@@ -52,9 +54,10 @@ def test_a_cell_alone_is_standard_normal(model):
 def test_rows_covary_as_the_errors_of_a_regression(model):
     drawn = deviates(model, rows(EVERYTHING))
     d = torch.tensor([[0.5, 1.0, 0.3], [2.0, -1.0, 1.0], [0.0, 0.0, -2.0]])
-    inner = 1 + d @ torch.linalg.inv(model.guess.covariance) @ d.T
-    for j, n in enumerate(SEEN_IN):
-        error = inner / n
+    for j in range(3):
+        others = [0, *(1 + k for k in range(3) if k != j)]
+        row = torch.cat([torch.ones(3, 1), d], dim=1)[:, others]
+        error = row @ torch.linalg.inv(model.guess.moments[j][others][:, others]) @ row.T
         size = (1 + error.diagonal()).sqrt()
         expected = error / torch.outer(size, size)
         torch.testing.assert_close(torch.corrcoef(drawn[:, :, j].T).fill_diagonal_(0),
@@ -68,10 +71,26 @@ def test_columns_are_wrong_apart(model):
 
 
 def test_a_row_that_shows_nothing_is_the_mean(model):
-    """Its error is that of the mean: 1/n of the variance."""
+    """Its error is that of a regression at its centre, whatever the row holds."""
     drawn = deviates(model, rows([[False] * 3] * 3))
-    share = 1 / SEEN_IN[0].item()
+    share = torch.linalg.inv(model.guess.moments[0][[0, 2, 3]][:, [0, 2, 3]])[0, 0].item()
     assert np.corrcoef(drawn[:, 0, 0], drawn[:, 1, 0])[0, 1] == pytest.approx(share / (1 + share), abs=0.03)
+
+
+def test_the_guess_keeps_what_a_regression_knows():
+    rng = np.random.default_rng(0)
+    x = torch.tensor(rng.normal(size=(400, 2)) @ [[1.0, 0.7], [0.0, 0.5]], dtype=torch.float32)
+    schema = Schema([real("a"), real("b")])
+    mask = torch.ones(400, 2, dtype=torch.bool)
+    mask[:, 0] = x[:, 1] < 0.5  # a is hidden where b is high
+    model = VSAE(schema, VSAEConfig(features="plain"))
+    model.look_at(Batch({"gaussian": x}, mask))
+    of_a, of_b = model.guess.moments
+    assert of_a[0, 0] == mask[:, 0].sum()
+    assert of_b[0, 0] == 400
+    b = (x[:, 1] - model.guess.centre[1]) / model.guess.spread[1]
+    assert of_a[0, 2].item() == pytest.approx(float(b[mask[:, 0]].sum()), rel=1e-3)
+    assert of_a[2, 2].item() == pytest.approx(float((b[mask[:, 0]] ** 2).sum()), rel=1e-3)
 
 
 def test_chunks_of_a_table_are_wrong_together(monkeypatch):

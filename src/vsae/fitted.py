@@ -65,7 +65,7 @@ class FittedVSAE(FittedModel[VSAE]):
 
     @torch.no_grad()
     def _fit_error(self, n: int, seed: int) -> FitError | None:
-        if not self.model.guess.width or self.model.importance_samples:
+        if not len(self.model.guess.moments) or self.model.importance_samples:
             return None
         return FitError(self.model, -(-n // self.model.config.members), generator(seed, _FIT_ERROR, self.device))
 

@@ -24,6 +24,7 @@ _FEWEST_ROWS, _MOST_ROWS = 1000, 3000  # for the covariance
 _EM_STEPS = 60
 _LEAST_SHRINKAGE = 0.02  # of the correlations: a guess must not trust a relation to the last digit
 _SOLVER_STEPS, _EXACT_STEPS = 12, 40
+_MOST_REGRESSORS = 64  # a number has a matrix of them, squared
 
 
 class GaussianGuess(nn.Module):
@@ -32,7 +33,7 @@ class GaussianGuess(nn.Module):
     covariance: Tensor
     centre: Tensor
     spread: Tensor
-    rows: Tensor
+    moments: Tensor
     owner: Tensor
 
     def __init__(self, schema: Schema, used: bool = True) -> None:
@@ -45,7 +46,9 @@ class GaussianGuess(nn.Module):
         self.register_buffer("covariance", torch.eye(self.width))
         self.register_buffer("centre", torch.zeros(self.width))
         self.register_buffer("spread", torch.ones(self.width))
-        self.register_buffer("rows", torch.ones(self.width))  # that show an entry
+        regressions = len(numbers) if self.width <= _MOST_REGRESSORS else 0
+        moment = torch.eye(1 + self.width)
+        self.register_buffer("moments", moment.repeat(regressions, 1, 1))  # see `_second_moments`
 
     def entries(self, batch: Batch, features: Tensor | None) -> Tensor:
         """(…, D), not yet standardised; what a hidden cell holds is not to be read."""
@@ -66,7 +69,18 @@ class GaussianGuess(nn.Module):
         self.centre.copy_(centre + mean * spread)
         self.spread.copy_(spread)
         self.covariance.copy_(covariance)
-        self.rows.copy_(count)
+        if len(self.moments):
+            part = data.take(some), None if features is None else features[some]
+            self.moments.copy_(self._second_moments(*part, seen[some]) * (len(x) / len(some)))
+
+    def _second_moments(self, data: Batch, features: Tensor | None, seen: Tensor) -> Tensor:
+        """For every number, Σ φφᵀ over the rows that show it, φ = (1, all entries, guessed where hidden).
+
+        What a linear regression of that number knows of its slopes: see fit_error.py.
+        """
+        entries = self(data, features).double()
+        row = torch.cat([torch.ones_like(entries[:, :1]), entries], dim=1)
+        return torch.stack([(row * shown[:, None]).T @ row for shown in seen[:, : len(self.moments)].T])
 
     def scores(self, guess: Tensor, numbers: int) -> Tensor:
         """The normal scores of the numbers, which are the first entries."""

@@ -11,7 +11,7 @@ from vsae.config import VSAEConfig
 from vsae.fitted import FittedVSAE
 from vsae.fitting import fit
 from vsae.schema import Schema, categorical, real
-from vsae.trust import Trust
+from vsae.trust import Sureness, Trust
 
 SCHEMA = Schema([real("useful"), real("noise"), categorical("clear", 3), categorical("coin", 2)])
 
@@ -92,3 +92,33 @@ def test_it_can_be_switched_off():
     schema = Schema([real("a"), real("b")])
     assert fit(schema, columns, mask, VSAEConfig(steps=10, members=1, trust=False)).trust is None
     assert fit(schema, columns, mask, VSAEConfig.paper(epochs=1)).trust is None
+
+
+def overconfident(n: int, seed: int):
+    """Three levels; said to be likely at odds that are the square of the true ones."""
+    rng = np.random.default_rng(seed)
+    true = rng.dirichlet([1.0, 1.0, 1.0], n)
+    x = np.array([rng.choice(3, p=p) for p in true])
+    return x, true**2 / (true**2).sum(axis=1, keepdims=True)
+
+
+def test_probabilities_come_to_mean_what_they_say():
+    sureness = Sureness.fit([overconfident(3000, 0), overconfident(3000, 1)])
+    assert sureness.slope < 0.9
+    x, said = overconfident(4000, 2)
+    corrected = sureness(said)
+    np.testing.assert_allclose(corrected.sum(axis=1), 1)
+    np.testing.assert_array_equal(corrected.argmax(axis=1), said.argmax(axis=1))
+    right = said.argmax(axis=1) == x
+    gap = lambda share: abs(share.max(axis=1).mean() - right.mean())  # noqa: E731
+    assert gap(corrected) < 0.02 < 0.05 < gap(said)
+
+
+def test_what_is_right_already_and_what_is_unknown_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    true = rng.dirichlet([1.0, 1.0], 3000)
+    x = (rng.random(3000) < true[:, 1]).astype(int)
+    assert Sureness.fit([(x, true)]) == pytest.approx((0.0, 1.0), abs=0.1)
+    assert Sureness.fit([]) == Sureness() == (0.0, 1.0)
+    certain = np.array([[1.0, 0.0], [0.5, 0.5]])
+    np.testing.assert_allclose(Sureness()(certain), certain, atol=1e-5)

@@ -100,7 +100,7 @@ def test_verdicts(results):
     assert verdict(text, "95 % interval") == ["80.0% of 50 (`vsae-fast`)", "**no**"]
     assert verdict(text, "conditional distributions") == ["at most 0.060 (age where sex = female)", "yes"]
     assert "| age = 70 | given | .06 / .50 | .30 / .50 |" in text
-    assert "Of 10 figures asked for, 6 are met and 4 are not." in text
+    assert "Of 10 figures asked for, 6 are met, 4 not." in text
 
 
 def test_what_was_not_run_is_not_judged(results):

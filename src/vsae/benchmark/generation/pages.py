@@ -33,7 +33,7 @@ def page(results: Path) -> str | None:
 # Draws one can believe
 
 Generated rows against real ones, draws for missing cells against what was hidden, and a regression pooled over draws.
-Of {len(verdicts)} figures asked for, {met.count(True)} are met and {met.count(False)} are not.
+Of {len(verdicts)} figures asked for, {met.count(True)} are met, {met.count(False)} not.
 
 {markdown(["asked", "found", "met"], [verdict.line() for verdict in verdicts])}
 

@@ -12,7 +12,7 @@ from vsae.config import VSAEConfig
 from vsae.fit_error import FitError
 from vsae.fitting import fit
 from vsae.model import VSAE
-from vsae.schema import Schema, count, real
+from vsae.schema import Schema, categorical, count, real
 
 SCHEMA = Schema([real("a"), count("k"), real("b")])
 SEEN_IN = torch.tensor([20.0, 50.0, 10.0])  # rows; numbers come block by block: a, b, k
@@ -105,3 +105,42 @@ def test_chunks_of_a_table_are_wrong_together(monkeypatch):
     drawn = np.stack([table["x"] for table in fitted.draw(new, hidden, 600)])
     first, second = drawn[:, :200].mean(1), drawn[:, 200:].mean(1)
     assert np.corrcoef(first, second)[0, 1] > 0.7  # 1/30 of the variance in common against 1/200
+
+
+def never_together(n: int = 60):
+    half = np.arange(n) < n // 2
+    columns = {"x": np.random.default_rng(0).normal(size=n), "y": np.random.default_rng(1).normal(size=n)}
+    return Schema([real("x"), real("y")]), columns, np.stack([half, ~half], axis=1)
+
+
+def one_number(n: int = 60):
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.normal(size=n), "c": rng.integers(0, 3, n)}
+    return Schema([real("x"), categorical("c", 3)]), columns, rng.random((n, 2)) < 0.7
+
+
+def wide(n: int = 8):
+    rng = np.random.default_rng(0)
+    columns = {f"x{j}": rng.normal(size=n) for j in range(40)}
+    return Schema(real(name) for name in columns), columns, rng.random((n, 40)) < 0.6
+
+
+def beyond_a_guess(n: int = 30):
+    rng = np.random.default_rng(0)
+    columns = {f"x{j}": rng.normal(size=n) for j in range(260)}
+    return Schema(real(name) for name in columns), columns, rng.random((n, 260)) < 0.6
+
+
+def hardly_seen(n: int = 60):
+    schema, columns, _ = never_together(n)
+    mask = np.ones((n, 2), dtype=bool)
+    mask[1:, 0] = False
+    return schema, columns, mask
+
+
+@pytest.mark.parametrize("table", [never_together, one_number, wide, beyond_a_guess, hardly_seen])
+@pytest.mark.parametrize("config", [VSAEConfig(steps=4, members=2), VSAEConfig(steps=4, guess=False)])
+def test_every_table_can_be_drawn(table, config):
+    schema, columns, mask = table()
+    for drawn in fit(schema, columns, mask, config).draw(columns, mask, 3):
+        assert all(np.isfinite(x).all() for x in drawn.values())

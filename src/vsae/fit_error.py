@@ -35,10 +35,10 @@ class FitError:
     def __init__(self, model: VSAE, each: int, rng: torch.Generator) -> None:
         self.model, moments = model, model.guess.moments.double()
         self.blocks = number_blocks(model.schema)
-        squares = moments.diagonal(dim1=1, dim2=2).clone()
-        squares[:, 1:] *= _RIDGE
-        squares[:, 1:].diagonal().copy_(_LEFT_OUT * moments[:, 0, 0])
-        squares[:, 0] = 0.0
+        rows = moments[:, 0, 0].clamp_min(1.0)  # that show a number
+        squares = _RIDGE * moments.diagonal(dim1=1, dim2=2).clamp_min(1.0)
+        squares[:, 1:].diagonal().copy_(_LEFT_OUT * rows)
+        squares[:, 0] = rows - moments[:, 0, 0]
         self.root = torch.linalg.cholesky(moments + torch.diag_embed(squares)).float()  # (numbers, 1 + D, 1 + D)
         shape = model.config.members, each, *self.root.shape[:2], 1
         noise = torch.randn(shape, generator=rng, device=moments.device)

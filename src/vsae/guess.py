@@ -46,7 +46,7 @@ class GaussianGuess(nn.Module):
         self.register_buffer("covariance", torch.eye(self.width))
         self.register_buffer("centre", torch.zeros(self.width))
         self.register_buffer("spread", torch.ones(self.width))
-        regressions = len(numbers) if self.width <= _MOST_REGRESSORS else 0
+        regressions = len(numbers) if 0 < self.width <= _MOST_REGRESSORS else 0
         moment = torch.eye(1 + self.width)
         self.register_buffer("moments", moment.repeat(regressions, 1, 1))  # see `_second_moments`
 

@@ -288,3 +288,34 @@ def test_no_rows_are_no_trouble(imputer):
     assert imputer.missing_probability(none).shape == (0, 14)
     assert len(imputer.level_probabilities(none)["sex"]["female"]) == 0
     assert len(imputer.predict_interval(none).lower) == 0
+
+
+def test_what_must_be_missing_is_and_a_constant_is_not_contradicted():
+    df = pd.DataFrame({"k": [3.0] * 60, "x": np.random.default_rng(0).normal(size=60), "c": ["a", "b", None] * 20})
+    imputer = VSAEImputer(effort="fast", config={"steps": 3}).fit(df)
+    rows = imputer.sample(5, given={"c": MISSING})
+    assert rows["c"].isna().all()
+    assert rows["x"].notna().all()
+    assert (imputer.sample(5, given={"k": 3.0})["k"] == 3.0).all()
+    with pytest.raises(TableError, match="'k' in given"):
+        imputer.sample(5, given={"k": 5.0})
+
+
+def test_twins_are_refused_and_labels_may_be_mixed():
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(TableError, match="'a' appears 2 times"):
+        VSAEImputer().fit(pd.DataFrame(x, columns=["a", "a"]))
+    df = pd.DataFrame(x)
+    df["label"] = "a"
+    imputer = VSAEImputer(effort="fast", config={"steps": 3}).fit(df)
+    assert imputer.n_features_in_ == 3
+    assert list(imputer.transform(df).columns) == [0, 1, "label"]
+
+
+def test_generated_numbers_are_not_the_cells_of_the_table():
+    df = pd.DataFrame({"a": np.random.default_rng(0).normal(size=250), "b": np.arange(250) % 7})
+    imputer = VSAEImputer(effort="fast", random_state=0, config={"steps": 5}).fit(df)
+    rows = imputer.sample(300)
+    assert rows["a"].isin(df["a"]).mean() < 0.2
+    assert rows["a"].between(df["a"].min(), df["a"].max()).all()
+    assert rows["b"].isin(df["b"]).all()

@@ -58,3 +58,14 @@ def test_pictures_are_left_out():
     np.testing.assert_array_equal(found.real, without.real)
     alone = Schema([image("p", (1, 2, 2))]), ({"p": black}, np.ones((50, 1), dtype=bool))
     assert closeness(alone[0], alone[1], alone[1]) is None
+
+
+def test_new_rows_of_a_small_table_are_no_suspects():
+    schema = Schema([real("a"), real("b")])
+
+    def drawn(n: int, seed: int):
+        rng = np.random.default_rng(seed)
+        return {name: rng.normal(size=n) for name in "ab"}, np.ones((n, 2), dtype=bool)
+
+    found = [closeness(schema, drawn(1000, 2 * i), drawn(60, 2 * i + 1)) for i in range(20)]
+    assert np.mean([c.too_close for c in found if c is not None]) < 0.09

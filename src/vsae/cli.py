@@ -169,6 +169,9 @@ def sample(
     seed: Seed = 0,
     quiet: Quiet = False,
     format: Format = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of the table --against.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the table --against.")] = None,
+    na: Annotated[str | None, typer.Option(help="What counts as empty in the table --against, by commas.")] = None,
 ) -> None:
     """Make new rows like those a model was fitted on."""
     with one_line_errors(quiet):
@@ -176,7 +179,7 @@ def sample(
 
         check_target(out, format=format)
         imputer = loaded(model)
-        real = None if against is None else read(against, None, None, None, None, quiet)
+        real = None if against is None else read(against, None, delimiter, encoding, na, quiet)
         drawn = imputer.sample(
             rows, with_missing=with_missing, given=conditions(imputer, given), random_state=seed, container="dict"
         )
@@ -493,12 +496,17 @@ def fitted(
 ) -> VSAEImputer:
     from vsae.effort import EFFORTS
     from vsae.estimator import VSAEImputer
+    from vsae.table import Image
     from vsae.training import OtherTraining
 
     if effort not in EFFORTS:
         raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {effort!r}", param_hint="--effort")
+    specs = read_schema(schema)
+    for name, spec in (specs or {}).items():
+        if isinstance(spec, Image):
+            raise ValueError(f"column {name!r}: pictures can not be written back to a file; use VSAEImputer in Python")
     imputer = VSAEImputer(
-        schema=read_schema(schema),
+        schema=specs,
         missing_values=missing_codes(missing),
         effort=effort,  # type: ignore[arg-type]
         config={"steps": steps} if steps else None,
@@ -510,7 +518,8 @@ def fitted(
         return imputer.fit(source.data)
     except OtherTraining:  # left by a fit of another table or with other settings
         assert state is not None
-        state.unlink()
+        for left in (state, state.with_name(f"{state.name}.refit")):
+            left.unlink(missing_ok=True)
         return imputer.fit(source.data)
 
 

@@ -22,6 +22,7 @@ from vsae.fitting import fit
 from vsae.privacy import Closeness, closeness
 from vsae.progress import training_progress
 from vsae.table import Encoded, Table, TableError
+from vsae.table.containers import view_of
 
 
 class _Missing:
@@ -195,13 +196,15 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     ) -> Any:
         """`n` new rows like those of the fitted table; with `with_missing`, with holes where they would be.
 
-        `given` fixes columns: to a value, or to `vsae.MISSING`. They come as the fitted table did, or as `container`:
+        `given` fixes columns: to a value, or to `vsae.MISSING`, which are holes in any case. They come as the fitted table did, or as `container`:
         "pandas", "polars", "pyarrow", "dict" or "array".
         """
         check_is_fitted(self)
         values, missing = self._conditions(given or {})
         rows, mask = self.fitted_.generate(n, seed=self._seeded(random_state), given=values, missing=missing)
-        return self.schema_.frame(rows, mask if with_missing else None, n=n, container=container)
+        if not with_missing:  # but for what was asked to be missing
+            mask = np.tile([name not in missing for name in self.fitted_.schema.names], (n, 1))
+        return self.schema_.frame(rows, mask, n=n, container=container)
 
     def sample_mask(self, n: int, *, random_state: int | None = None) -> NDArray[np.bool_]:
         """`n` masks from the learned mechanism, (n, modelled columns); True = observed."""
@@ -267,8 +270,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             return X
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             if reset:
-                validate_data(self, X, reset=True, skip_check_array=True)
-                self.n_features_in_ = len(X.column_names if hasattr(X, "column_names") else X.columns)
+                labels = view_of(X).columns  # refuses what is no table, in one line
+                if all(isinstance(label, str) for label in labels):
+                    validate_data(self, X, reset=True, skip_check_array=True)
+                elif hasattr(self, "feature_names_in_"):
+                    del self.feature_names_in_
+                self.n_features_in_ = len(labels)
             return X
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
 
@@ -288,8 +295,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 known = ", ".join(map(repr, plans))
                 raise TableError(f"column {label!r} in given is not one the model knows; it knows {known}")
         missing = [plans[label].name for label, value in given.items() if value is MISSING]
-        fixed = {label: value for label, value in given.items() if value is not MISSING}
-        return self.schema_.values(fixed), missing
+        values = self.schema_.values({label: value for label, value in given.items() if value is not MISSING})
+        for plan in plans.values():
+            if plan.constant is not None and values.get(plan.name, plan.constant) != plan.constant:
+                raise TableError(f"column {plan.label!r} in given: it is the same in every row fitted on; leave it out")
+        return values, missing
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

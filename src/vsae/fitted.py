@@ -249,7 +249,8 @@ class FittedVSAE(FittedModel[VSAE]):
         columns = {name: np.tile(x, (_WAYS_TO_HIDE, *[1] * (x.ndim - 1))) for name, x in columns.items()}
         mask = np.tile(mask, (_WAYS_TO_HIDE, 1))
         hidden = mask & (np.random.default_rng(seed).random(mask.shape) < _HIDDEN_FOR_MARGINALS)
-        self.row_generator = self.row_generator.steered(columns, mask, hidden, generator(seed, -2, self.device))
+        rng = generator(seed, -2, self.device)
+        self.row_generator = self.row_generator.steered(columns, mask, hidden, rng, _WAYS_TO_HIDE)
         self.steering = self.row_generator.steering
 
     def _condition(self, given: Mapping[str, float], missing: Sequence[str]) -> Condition:

@@ -61,9 +61,10 @@ class RowGenerator:
     steering: Steering | None = None  # None: values are as they are decoded
 
     @torch.no_grad()
-    def steered(self, columns: Columns, mask: Mask, hidden: Mask, rng: torch.Generator) -> RowGenerator:
-        """To the marginals of some rows (E · each, M), which the model was fitted to; `hidden` as in marginals.py."""
-        marginals = Marginals.of(self.schema, columns, mask, hidden, self._redrawn(columns, mask & ~hidden, rng))
+    def steered(self, columns: Columns, mask: Mask, hidden: Mask, rng: torch.Generator, copies: int) -> RowGenerator:
+        """To the marginals of some rows (E · each, M), which the model was fitted to; the rest as in marginals.py."""
+        drawn = self._redrawn(columns, mask & ~hidden, rng)
+        marginals = Marginals.of(self.schema, columns, mask, hidden, drawn, copies)
         decoded, _ = self._decoded(self._latents(len(mask) // self.model.config.members, rng), rng)
         return replace(self, steering=Steering.of(self.schema, marginals, self._drawn(decoded, rng, _OWN_NOISE)))
 
@@ -146,9 +147,10 @@ class RowGenerator:
         context = self.model.aggregate(z)
         m = self.mask_of(context)
         mask = m.sample(rng) * ~gone
-        data = self.model.data_network(context, mask)
+        asked = [b for b in self.schema.blocks if any(v.name in condition.given for v in b.variables)]
+        data = self.model.data_network(context, mask, [block.name for block in asked])
         log_weight = torch.where(gone, m.log_prob(torch.zeros_like(mask)), 0.0).sum(-1)  # (E, candidates)
-        for block in self.schema.blocks:
+        for block in asked:
             named = torch.tensor([v.name in condition.given for v in block.variables], device=self.device)
             log_weight = log_weight + (data[block.name].log_prob(target.values[block.name]) * named).sum(-1)
         weight = torch.softmax(log_weight.double(), dim=1)

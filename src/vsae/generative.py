@@ -7,7 +7,7 @@ painter (`images.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -56,9 +56,9 @@ class Heads(nn.ModuleDict):
         super().__init__(heads)
         self.splits = [head.n_parameters for _, head in self._heads()]
 
-    def forward(self, raw: Tensor) -> dict[str, Distribution]:
-        parts = raw.split(self.splits, dim=-1)
-        return {name: head(part) for (name, head), part in zip(self._heads(), parts, strict=True)}
+    def forward(self, raw: Tensor, only: Collection[str] | None = None) -> dict[str, Distribution]:
+        parts = zip(self._heads(), raw.split(self.splits, dim=-1), strict=True)
+        return {name: head(part) for (name, head), part in parts if only is None or name in only}
 
     def _heads(self) -> list[tuple[str, Head]]:
         return [(name, head) for name, head in self.items() if isinstance(head, Head)]
@@ -77,9 +77,12 @@ class DataNetwork(nn.Module):
         self.heads, self.splits = heads, heads.splits
         self.net = MLP((members,), context + attributes * reads_mask, shape, sum(self.splits))
 
-    def forward(self, context: Tensor, mask: Tensor | None) -> dict[str, Distribution]:
+    def forward(
+        self, context: Tensor, mask: Tensor | None, only: Collection[str] | None = None
+    ) -> dict[str, Distribution]:
+        """`only`: some blocks, where the others would be painted in vain."""
         if mask is not None:
             mask = mask.to(context.dtype).expand(*context.shape[:-1], -1)
             context = torch.cat([context, mask], dim=-1)
-        distributions: dict[str, Distribution] = self.heads(self.net(context))
+        distributions: dict[str, Distribution] = self.heads(self.net(context), only)
         return distributions

@@ -63,18 +63,25 @@ class Marginals:
     shares: Arrays
 
     @classmethod
-    def of(cls, schema: Schema, columns: Columns, mask: Mask, hidden: Mask, drawn: Drawn) -> Marginals:
-        """From some rows (n, M), of whose observed cells some were `hidden`, and draws for all that was not seen."""
+    def of(cls, schema: Schema, columns: Columns, mask: Mask, hidden: Mask, drawn: Drawn, copies: int = 1) -> Marginals:
+        """From some rows (n, M), of whose observed cells some were `hidden`, and draws for all that was not seen.
+
+        Each row may stand there several times, `copies` in all, with other cells hidden.
+        """
         quantiles: dict[str, NDArray[np.float64]] = {}
         between: dict[str, NDArray[np.bool_]] = {}
         decimals: dict[str, NDArray[np.int64]] = {}
         for block in _number_blocks(schema):
-            values = []
+            values, varies = [], []
             for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
                 x, draws = np.asarray(columns[variable.name], dtype=np.float64), drawn.numbers[block.name][:, j]
                 values.append(_numbers_of(x, mask[:, i], hidden[:, i], draws))
-            quantiles[block.name] = np.stack([_quantiles(x) for x in values], axis=1)
-            between[block.name] = np.array([len(np.unique(x)) > max(_FEW_VALUES, _REPEATED * len(x)) for x in values])
+                seen = x[mask[:, i]]
+                varies.append(len(np.unique(seen)) > max(_FEW_VALUES, _REPEATED * len(seen) / copies))
+            quantiles[block.name] = np.stack(
+                [_quantiles(*column) for column in zip(values, varies, strict=True)], axis=1
+            )
+            between[block.name] = np.array(varies)
             decimals[block.name] = np.array([_decimals(x) for x in values])
         shares = {}
         for variable in schema.variables:
@@ -200,8 +207,19 @@ def _shift(share: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[n
     return shift
 
 
-def _quantiles(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.quantile(x, _P, method="inverted_cdf") if len(x) else np.full(_KNOTS, np.nan)
+def _quantiles(x: NDArray[np.float64], between: bool) -> NDArray[np.float64]:
+    """Values of the column, or between them.
+
+    >>> x = np.array([1.0, 2.0, 2.0, 4.0])
+    >>> [bool(np.isin(_quantiles(x, between)[100:400], x).all()) for between in (False, True)]
+    [True, False]
+    """
+    if not len(x):
+        return np.full(_KNOTS, np.nan)
+    if not between:
+        return np.quantile(x, _P, method="inverted_cdf")
+    values, count = np.unique(x, return_counts=True)
+    return np.interp(_P, (np.cumsum(count) - count / 2) / len(x), values)
 
 
 def _decimals(x: NDArray[np.float64]) -> int:

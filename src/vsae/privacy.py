@@ -74,13 +74,23 @@ def closeness(
     levels = np.array([v.family in DISCRETE for v in variables])
     to_real = nearest(new, points, levels)
     own = np.arange(min(len(points), _MOST_ROWS))
-    between = nearest(points[own], points, levels, own)
+    # a new number may lie anywhere between two real ones, but the ranks of these are a whole one apart
+    halves = np.where(levels, 0.0, 0.5 / np.maximum((~np.isnan(points)).sum(axis=0), 1))
+    between = nearest(points[own], points, levels, own, halves)
     to_real, between = to_real[np.isfinite(to_real)], between[np.isfinite(between)]
     return Closeness(to_real, between) if len(to_real) and len(between) else None
 
 
-def nearest(rows: Points, points: Points, levels: NDArray[np.bool_], own: Own | None = None) -> NDArray[np.float64]:
+def nearest(
+    rows: Points,
+    points: Points,
+    levels: NDArray[np.bool_],
+    own: Own | None = None,
+    less: NDArray[np.float64] | float = 0.0,
+) -> NDArray[np.float64]:
     """Distance of each row to the nearest point that is not its own, (n,); infinite where there is none.
+
+    `less` (variables,) is taken off the differences of numbers.
 
     >>> points = np.array([[0.0, 1.0], [3.0, 2.0]])
     >>> nearest(np.array([[1.0, 1.0], [3.0, np.nan]]), points, levels=np.array([False, True]))
@@ -92,7 +102,7 @@ def nearest(rows: Points, points: Points, levels: NDArray[np.bool_], own: Own | 
         part = slice(start, start + size)
         apart = np.abs(rows[part, None] - points)  # (rows, points, variables)
         shared = ~np.isnan(apart)
-        apart = np.where(shared, np.where(levels, apart > 0, apart), 0.0)
+        apart = np.where(shared, np.where(levels, apart > 0, np.maximum(apart - less, 0.0)), 0.0)
         count = shared.sum(axis=2)
         distance = apart.sum(axis=2) / np.maximum(count, 1)
         distance[count < max(1, _FEWEST_SHARED * points.shape[1])] = np.inf

@@ -281,6 +281,30 @@ def test_demo_beats_mean_and_mode():
     assert len(demo.rows["fee"]) == len(demo.seen["fee"]) == 600
 
 
+def test_what_another_fit_left_does_not_stand_in_the_way(clinic_csv, tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "m.vsae"
+    with monkeypatch.context() as patched:
+        patched.setattr("vsae.fitting._fit_prior", killed)
+        assert invoke("fit", clinic_csv, "-o", out, "--steps", 12).exit_code != 0
+    assert list(tmp_path.glob(".*training.refit"))
+    done = invoke("fit", clinic_csv, "-o", out, "--steps", 12, "--seed", 1)
+    assert done.exit_code == 0, done.output
+    assert not list(tmp_path.glob(".*training*"))
+
+
+def test_a_table_to_compare_with_is_read_as_it_was(tmp_path):
+    table = tmp_path / "t.csv"
+    rng = np.random.default_rng(0)
+    table.write_text("a;b\n" + "".join(f"{'-' if i % 5 == 0 else i};{rng.normal():.3f}\n" for i in range(60)))
+    options = "--na", "-", "--delimiter", ";"
+    assert invoke("fit", table, "-o", tmp_path / "m", "--steps", 3, *options).exit_code == 0
+    done = invoke("sample", tmp_path / "m", "-n", 5, "-o", tmp_path / "s.csv", "--against", table, *options)
+    assert done.exit_code == 0, done.output
+
+
 def test_bench_sizes_fits_a_table_of_any_shape_and_keeps_its_row(tmp_path):
     module = [sys.executable, "-m", "vsae.benchmark", "sizes", "--effort", "fast", "--out", str(tmp_path)]
     done = subprocess.run([*module, "--shapes", "30x4"], capture_output=True, text=True, check=True)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 from test_images import SMALL
 from vsae import Image, VSAEImputer, load
+from vsae.cli import app
+from vsae.files import FileError, read_table, write_table
 from vsae.table import Table, TableError
 
 QUICK = {**SMALL, "steps": 10}
+AS_IMAGE = {"picture": "image"}
 
 
 def squares(n: int, layout: str = "HW", dtype: str = "uint8", seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -26,6 +33,22 @@ def squares(n: int, layout: str = "HW", dtype: str = "uint8", seed: int = 0) -> 
     laid = {"HW": light, "HWC": np.repeat(light[..., None], 3, -1), "CHW": np.repeat(light[:, None], 3, 1)}[layout]
     pictures = [None if i % 3 == 0 else picture for i, picture in enumerate(laid)]
     return pd.DataFrame({"x": x, "picture": pd.Series(pictures, dtype=object)}), laid
+
+
+def filed(n: int, folder: Path) -> tuple[pd.DataFrame, np.ndarray]:
+    """The same, as paths of PNG files."""
+    pillow = pytest.importorskip("PIL.Image")
+    frame, laid = squares(n)
+    for i, picture in enumerate(laid):
+        pillow.fromarray(picture).save(folder / f"{i}.png")
+    paths = [None if i % 3 == 0 else str(folder / f"{i}.png") for i in range(n)]
+    frame["picture"] = pd.Series(paths, dtype=object)
+    return frame, laid
+
+
+def pictures_of(frame: pd.DataFrame, kind: Any) -> np.ndarray:
+    """The first picture as the model sees it."""
+    return Table.fit(frame, schema={"picture": kind}).encode(frame).columns["picture"][0]
 
 
 @pytest.mark.parametrize("layout", ["HW", "HWC", "CHW"])
@@ -112,12 +135,113 @@ def test_what_is_no_picture_is_told_by_column():
         Table.fit(frame[["x"]], schema={"x": "image"})
 
 
-def test_a_container_without_room_for_pictures_says_so():
+@pytest.mark.parametrize("dtype", ["str", "string", "category", "object"])
+def test_paths_of_any_dtype_give_arrays_in_new_columns(tmp_path, dtype):
+    frame, _ = filed(12, tmp_path)
+    frame["picture"] = frame["picture"].astype(dtype)
+    imputer = VSAEImputer(schema=AS_IMAGE, config={**SMALL, "steps": 3}, random_state=0).fit(frame)
+    for rows in (imputer.sample(3), imputer.transform(frame[["x"]])):
+        assert rows["picture"].dtype == object
+        assert rows["picture"].map(lambda x: isinstance(x, np.ndarray) and x.shape == (8, 8)).all()
+    holey = imputer.sample(30, with_missing=True, random_state=0)["picture"]
+    assert holey.map(lambda x: x is None or isinstance(x, np.ndarray)).all()
+    imputer.closeness(imputer.sample(12), frame)
+
+
+def test_paths_as_fixed_width_text_give_arrays_in_samples(tmp_path):
+    frame, _ = filed(12, tmp_path)
+    paths = frame["picture"].dropna().to_numpy(dtype=str)
+    columns = Table.fit({"picture": paths}, schema=AS_IMAGE)
+    made = columns.frame({"picture": columns.modelled[0].blank(2)}, n=2)
+    assert made["picture"][0].shape == (8, 8)
+    array = Table.fit(np.stack([paths, paths], axis=1), schema={0: "categorical", 1: "image"})
+    made = array.frame({plan.name: plan.blank(2) for plan in array.modelled}, n=2)
+    assert made[0, 1].shape == (8, 8)
+
+
+def test_a_text_too_long_for_a_path_is_told_by_column(tmp_path):
+    frame, _ = filed(12, tmp_path)
+    frame.loc[1, "picture"] = "long " * 2000
+    for kind in ("image", Image(shape=(1, 8, 8))):
+        with pytest.raises(TableError, match=r"column 'picture' .*long") as caught:
+            Table.fit(frame, schema={"picture": kind})
+        assert len(str(caught.value)) < 500
+
+
+def test_a_container_without_room_for_pictures_says_so(tmp_path):
     frame, laid = squares(12)
     table = Table.fit({"x": frame["x"].to_numpy(), "picture": laid})
+    told = "column 'picture' holds pictures, which a {} table can not hold .* use pandas or a dict of columns"
     polars = pl.DataFrame({"x": frame["x"].to_numpy(), "picture": [None] * 12})
-    with pytest.raises(TableError, match="use pandas or a dict of columns"):
-        table.decode(polars, table.encode(polars).columns)
+    for each in (polars, polars.drop("picture")):
+        with pytest.raises(TableError, match=told.format("polars")):
+            table.decode(each, table.encode(each).columns)
+    for container in ("polars", "pyarrow"):
+        with pytest.raises(TableError, match=told.format(container)):
+            table.frame(table.encode(frame).columns, n=12, container=container)
+    frame, _ = filed(12, tmp_path)
+    columns = {"x": frame["x"].to_numpy(), "picture": frame["picture"].tolist()}
+    for name, unfit in {"polars": pl.DataFrame(columns), "pyarrow": pa.table(columns)}.items():
+        with pytest.raises(TableError, match=told.format(name)):
+            Table.fit(unfit, schema=AS_IMAGE)
+
+
+@pytest.mark.parametrize("file", ["deep.png", "deep.tiff", "deep.pgm", "whole.tiff"])  # of modes I;16 and I
+def test_sixteen_bits_of_grey_are_read_as_such(tmp_path, file):
+    pillow = pytest.importorskip("PIL.Image")
+    deep = np.linspace(0, 65535, 64).reshape(8, 8).astype(np.uint16)
+    image = pillow.fromarray(deep.astype(np.int32) if file.startswith("whole") else deep)
+    image.save(tmp_path / file)
+    frame = pd.DataFrame({"picture": [str(tmp_path / file)] * 2})
+    assert pictures_of(frame, "image") == pytest.approx(deep[None] / 65535, abs=1e-6)
+    coloured = pictures_of(frame, Image(shape=(3, 8, 8)))
+    assert coloured == pytest.approx(np.stack([deep / 65535] * 3), abs=1e-6)
+    small = pictures_of(frame, Image(shape=(1, 4, 4)))
+    assert small.mean() == pytest.approx(0.5, abs=0.02)
+    assert small.std() > 0.2
+    frame["picture"] = pd.Series([image] * 2, dtype=object)  # the same as images of Pillow
+    assert pictures_of(frame, "image") == pytest.approx(deep[None] / 65535, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["image", Image(shape=(1, 8, 8))])
+def test_files_of_floats_or_more_than_16_bits_are_refused_by_column(tmp_path, kind):
+    pillow = pytest.importorskip("PIL.Image")
+    pillow.fromarray(np.full((8, 8), 0.5, dtype=np.float32)).save(tmp_path / "floats.tiff")
+    pillow.fromarray(np.full((8, 8), 70000, dtype=np.int32)).save(tmp_path / "wide.tiff")
+    for name, told in {"floats": "floats of no known range", "wide": "outside 0 … 65535"}.items():
+        frame = pd.DataFrame({"picture": [str(tmp_path / f"{name}.tiff")] * 2})
+        with pytest.raises(TableError, match=f"column 'picture' .*{told}.*save it with 8 or 16 bits"):
+            Table.fit(frame, schema={"picture": kind})
+
+
+def test_the_command_line_refuses_pictures_before_it_fits(tmp_path, monkeypatch):
+    frame, _ = filed(12, tmp_path)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setattr(VSAEImputer, "fit", None)
+    for asked in ("image", {"kind": "image", "shape": [1, 8, 8]}):
+        (tmp_path / "s.json").write_text(json.dumps({"picture": asked}))
+        for command, extra in {"impute": "out.csv", "fit": "out"}.items():
+            out = tmp_path / extra
+            arguments = [command, tmp_path / "t.csv", "--schema", tmp_path / "s.json", "-o", out]
+            result = CliRunner().invoke(app, [str(each) for each in arguments])
+            assert result.exit_code == 1
+            assert result.stderr.strip().splitlines() == [
+                "vsae: column 'picture': pictures can not be written back to a file; use VSAEImputer in Python"
+            ]
+            assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet"])
+def test_files_take_no_pictures(tmp_path, name):
+    frame, laid = filed(12, tmp_path)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    source = read_table(tmp_path / "t.csv")
+    filled = {**source.data, "picture": pd.Series(list(laid), dtype=object).to_numpy()}
+    with pytest.raises(FileError, match="column 'picture' holds pictures"):
+        source.write(tmp_path / name, filled)
+    with pytest.raises(FileError, match="column 'picture' holds pictures"):
+        write_table(tmp_path / name, filled)
+    assert not (tmp_path / name).exists()
 
 
 def test_the_example_imputes_in_both_directions(capsys):

@@ -196,8 +196,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     ) -> Any:
         """`n` new rows like those of the fitted table; with `with_missing`, with holes where they would be.
 
-        `given` fixes columns: to a value, or to `vsae.MISSING`, which are holes in any case. They come as the fitted table did, or as `container`:
-        "pandas", "polars", "pyarrow", "dict" or "array".
+        `given` fixes columns: to a value, or to `vsae.MISSING`, which are holes in any case. Rows come as the fitted
+        table did, or as `container`: "pandas", "polars", "pyarrow", "dict" or "array".
         """
         check_is_fitted(self)
         values, missing = self._conditions(given or {})

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vsae.table.cells import Bools, Cells, Storage, Unmodelled, coded, object_nulls, recognise, usual_exponent
-from vsae.table.errors import TableError
 
 Column = Any  # nw.Series or one-dimensional np.ndarray: whatever the backend at hand understands
 
 
 class Backend(ABC):
     """Columns of one library: which cells are null, what the others hold, and new cells of exactly the same dtype."""
+
+    holds_arrays: ClassVar[bool] = False  # whether a cell may be an array, as imputed pictures are
 
     def cells(self, column: Column, codes: tuple[Any, ...]) -> Cells:
         """What is neither null nor one of the missing codes."""
@@ -71,10 +72,8 @@ class Backend(ABC):
         """The column with `values` at the rows `where`; categories are added when they are wanting."""
 
     def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
-        """The column as one of Python objects, with `values`, such as arrays, at the rows `where`."""
-        raise TableError(
-            f"{type(self).__name__.lower()} can not hold imputed pictures; use pandas or a dict of columns"
-        )
+        """The column as one of Python objects, with arrays at the rows `where`; only asked where it `holds_arrays`."""
+        raise NotImplementedError
 
     @abstractmethod
     def punch(self, column: Column, holes: Bools) -> Column:
@@ -88,6 +87,8 @@ class Backend(ABC):
 @final
 class Numpy(Backend):
     """One-dimensional arrays, of dicts and of 2-D arrays."""
+
+    holds_arrays: ClassVar[bool] = True
 
     def nulls(self, column: Column) -> Bools:
         if column.dtype.kind in "OT":

@@ -82,6 +82,7 @@ def _wanting(categories: Iterable[Any], values: NDArray[Any]) -> list[Any]:
 @final
 class Pandas(_Frames):
     name: ClassVar[str] = "pandas"
+    holds_arrays: ClassVar[bool] = True
     unreadable: ClassVar[dict[str, str]] = {"Sparse": "call .sparse.to_dense()"}
 
     def order(self, column: Column) -> list[Any] | None:

@@ -1,8 +1,8 @@
 """Cells that are pictures: arrays, images of Pillow, or paths of files; to channels-first arrays and back.
 
 An array is (H, W), (H, W, C) or (C, H, W), with bytes or with shares of white. A path is opened with Pillow, turned
-grey or coloured and resized to the column's shape. Imputed pictures come back as arrays in the layout of the column; of
-files, as (H, W) or (H, W, C) bytes.
+grey or coloured and resized to the column's shape; 16 bits of grey are read as shares of white. Imputed pictures come
+back as arrays in the layout of the column; of files, as (H, W) or (H, W, C) bytes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ Shape = tuple[int, int, int]  # channels, height, width
 Layout = Literal["HW", "HWC", "CHW"]
 
 _MOST_CHANNELS = 4
+_WHITE = 65535  # of 16 bits
+_LONG = 200  # characters of a path that an error shows
 
 
 class NoPicture(ValueError):
@@ -79,24 +81,60 @@ def write(x: NDArray[Any], layout: Layout, as_bytes: bool) -> NDArray[np.object_
 def _array(value: Any, shape: Shape | None = None) -> NDArray[Any]:
     if is_path(value):
         return _opened(value, shape)
+    if _is_deep(value):
+        return _shares(value)
     x = np.asarray(value)
     if x.dtype.kind not in "biuf":
         raise NoPicture(f"{type(value).__name__} values, which are no pictures")
     return x
 
 
-def _opened(path: str | os.PathLike[str], shape: Shape | None) -> NDArray[np.uint8]:
-    pillow = library("PIL.Image")
-    if not Path(path).is_file():
-        raise NoPicture(f"the path {os.fspath(path)!r}, where there is no file")
+def _opened(path: str | os.PathLike[str], shape: Shape | None) -> NDArray[Any]:
+    """Bytes, or shares of white where the file has more than 8 bits; of the column's size if that is known."""
+    pillow, said = library("PIL.Image"), f"the path {_short(os.fspath(path))}"
     try:
+        if not Path(path).is_file():  # an OSError where the name is too long for one
+            raise NoPicture(f"{said}, where there is no file")
         with pillow.open(path) as file:
+            if file.mode == "F":
+                raise NoPicture(f"{said}, whose pixels are floats of no known range (save it with 8 or 16 bits)")
+            if _is_deep(file):
+                return _deep(pillow, file, shape)
             if shape is None:
-                return np.asarray(file.convert("L" if file.mode in ("1", "L", "I", "F") else "RGB"))
+                return np.asarray(file.convert("L" if file.mode in ("1", "L") else "RGB"))
             channels, height, width = shape
             return np.asarray(file.convert("L" if channels == 1 else "RGB").resize((width, height)))
-    except OSError as error:
-        raise NoPicture(f"the path {os.fspath(path)!r}, which Pillow can not open ({error})") from None
+    except (OSError, SyntaxError, pillow.DecompressionBombError) as error:  # the second of broken PNG files
+        reason = getattr(error, "strerror", None) or error  # the whole error may repeat a long name
+        raise NoPicture(f"{said}, which Pillow can not open ({reason})") from None
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether an image of Pillow is grey with 16 bits; some formats have them in 32."""
+    mode = getattr(value, "mode", None)
+    return isinstance(mode, str) and (mode == "I" or mode.startswith("I;16"))
+
+
+def _shares(image: Any) -> NDArray[np.float32]:
+    """A deep image as shares of white; Pillow's own conversion to bytes would cut it off at 255."""
+    pixels = np.asarray(image)
+    if pixels.min() < 0 or pixels.max() > _WHITE:
+        raise NoPicture(f"a picture with a pixel outside 0 … {_WHITE} (save it with 8 or 16 bits)")
+    return pixels.astype(np.float32) / np.float32(_WHITE)
+
+
+def _deep(pillow: Any, image: Any, shape: Shape | None) -> NDArray[np.float32]:
+    x = _shares(image)
+    if shape is None:
+        return x
+    channels, height, width = shape
+    if x.shape != (height, width):
+        x = np.clip(np.asarray(pillow.fromarray(x).resize((width, height))), 0, 1)  # cubic: it overshoots
+    return x if channels == 1 else np.repeat(x[..., None], 3, -1)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _LONG else f"{text[:_LONG]}…")
 
 
 def _said(shape: Shape) -> str:

@@ -250,3 +250,10 @@ def test_the_example_imputes_in_both_directions(capsys):
     assert "error in the holes" in capsys.readouterr().out
     for name, (ours, trivial) in errors.items():
         assert ours < trivial, name
+
+
+def test_a_shape_may_be_a_list_and_has_three_sizes():
+    assert Image(shape=[1, 8, 8]).shape == (1, 8, 8)  # type: ignore[arg-type]
+    for shape in ((8, 8), (1, 0, 8)):
+        with pytest.raises(TableError, match="channels, height, width"):
+            Image(shape=shape)  # type: ignore[arg-type]

@@ -86,6 +86,13 @@ class Image(Spec):
     shape: tuple[int, int, int] | None = None
     pixels: Pixels = "gaussian"
 
+    def __post_init__(self) -> None:
+        if self.shape is not None:
+            shape = tuple(int(size) for size in self.shape)  # a schema file has a list
+            if len(shape) != 3 or min(shape) < 1:
+                raise TableError(f"Image(shape={self.shape}): give (channels, height, width), such as (1, 28, 28)")
+            object.__setattr__(self, "shape", shape)
+
 
 @final
 @dataclass(frozen=True)

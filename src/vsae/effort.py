@@ -89,7 +89,7 @@ def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
         settings |= {
             "members": 1,
             "latent_dim": 16,
-            "channels": 32,
+            "channels": 16 if rows < _FEW_ROWS else 32,
             "collective": NetShape(512, 1, residual=True),
             "data_net": NetShape(512, 1, residual=True),
             "kl_visible": 0.004,

@@ -25,7 +25,7 @@ from vsae.schema import DISCRETE, Block, Family, Schema
 _KNOTS = 512
 _FEW_VALUES = 64  # a column with no more distinct values has nothing between them,
 _REPEATED = 0.5  # nor has one with fewer distinct values than this share of its cells
-_MOST_DECIMALS = 6
+_DECIMALS = range(-3, 7)  # that numbers may be rounded to; beyond, they come as they are
 _FEWEST_CELLS = 20  # to learn from what draws for missing cells are worth
 _SHIFTS = 20  # rounds until the mean of shifted probabilities is the share wanted
 _LEAST = 1e-6  # share of a level
@@ -59,7 +59,7 @@ class Marginals:
 
     quantiles: Arrays
     between: Mapping[str, NDArray[np.bool_]]
-    decimals: Mapping[str, NDArray[np.int64]]  # -1: as they come
+    decimals: Mapping[str, NDArray[np.int64]]  # -1 are tens; beyond _DECIMALS: as they come
     shares: Arrays
 
     @classmethod
@@ -125,7 +125,7 @@ class Steering:
                 if self.marginals.between[block.name][j]:
                     x = np.interp(rank, _P, observed)
                     digits = int(self.marginals.decimals[block.name][j])
-                    out[variable.name] = np.round(x, digits) if digits >= 0 else x
+                    out[variable.name] = np.round(x, digits) if digits in _DECIMALS else x
                 else:
                     out[variable.name] = observed[np.clip(np.searchsorted(_P, rank), 0, _KNOTS - 1)]
         return out | {name: _codes(x * np.exp(self.shifts[name]), rng) for name, x in drawn.levels.items()}
@@ -223,12 +223,12 @@ def _quantiles(x: NDArray[np.float64], between: bool) -> NDArray[np.float64]:
 
 
 def _decimals(x: NDArray[np.float64]) -> int:
-    """The fewest decimals that all numbers have, or -1 if they are many.
+    """The fewest decimals that all numbers have; one more than the most if they are many.
 
-    >>> _decimals(np.array([1.5, 2.25])), _decimals(np.array([3.0])), _decimals(np.array([1 / 3]))
-    (2, 0, -1)
+    >>> [_decimals(np.array(x)) for x in ([1.5, 2.25], [3.0], [1 / 3], [120.0, 5000.0])]
+    [2, 0, 7, -1]
     """
-    for digits in range(_MOST_DECIMALS + 1):
+    for digits in _DECIMALS:
         if np.array_equal(np.round(x, digits), x):
             return digits
-    return -1
+    return _DECIMALS.stop

@@ -4,7 +4,7 @@ A row is a plant: its height, its age, its species, and a photo, 24 × 24 grey p
 of the species, grows with the height, and lightens with age. So a photo tells the numbers and the species, and these
 tell what the photo looks like.
 
-Run it with `python examples/table_with_images.py`; it takes about a minute on one core.
+Run it with `python examples/table_with_images.py`; it takes about a minute and a half on one core.
 """
 
 from __future__ import annotations

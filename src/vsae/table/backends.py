@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,6 @@ Column = Any  # nw.Series or one-dimensional np.ndarray: whatever the backend at
 
 class Backend(ABC):
     """Columns of one library: which cells are null, what the others hold, and new cells of exactly the same dtype."""
-
-    holds_arrays: ClassVar[bool] = False  # whether a cell may be an array, as imputed pictures are
 
     def cells(self, column: Column, codes: tuple[Any, ...]) -> Cells:
         """What is neither null nor one of the missing codes."""
@@ -71,10 +69,6 @@ class Backend(ABC):
     def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
         """The column with `values` at the rows `where`; categories are added when they are wanting."""
 
-    def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
-        """The column as one of Python objects, with arrays at the rows `where`; only asked where it `holds_arrays`."""
-        raise NotImplementedError
-
     @abstractmethod
     def punch(self, column: Column, holes: Bools) -> Column:
         """The column with nulls at `holes`."""
@@ -84,11 +78,17 @@ class Backend(ABC):
         """A table of the columns."""
 
 
-@final
-class Numpy(Backend):
-    """One-dimensional arrays, of dicts and of 2-D arrays."""
+class HoldsArrays(Backend):
+    """A library whose cells may be arrays, as imputed pictures are."""
 
-    holds_arrays: ClassVar[bool] = True
+    @abstractmethod
+    def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
+        """The column as one of Python objects, with arrays at the rows `where`."""
+
+
+@final
+class Numpy(HoldsArrays):
+    """One-dimensional arrays, of dicts and of 2-D arrays."""
 
     def nulls(self, column: Column) -> Bools:
         if column.dtype.kind in "OT":

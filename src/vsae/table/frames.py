@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.table.backends import Backend, Column, put_objects
+from vsae.table.backends import Backend, Column, HoldsArrays, put_objects
 from vsae.table.cells import Bools, Unmodelled, objects
 from vsae.table.errors import library
 from vsae.table.typed_json import dump, load
@@ -80,9 +80,8 @@ def _wanting(categories: Iterable[Any], values: NDArray[Any]) -> list[Any]:
 
 
 @final
-class Pandas(_Frames):
+class Pandas(_Frames, HoldsArrays):
     name: ClassVar[str] = "pandas"
-    holds_arrays: ClassVar[bool] = True
     unreadable: ClassVar[dict[str, str]] = {"Sparse": "call .sparse.to_dense()"}
 
     def order(self, column: Column) -> list[Any] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.schema import Attribute, Schema
-from vsae.table.backends import Backend, Column
+from vsae.table.backends import Backend, Column, HoldsArrays
 from vsae.table.cells import Bools, Cells, coded, is_null, objects, scalar, scalars
 from vsae.table.containers import BACKENDS, View, stacked, view_of
 from vsae.table.errors import DataWarning, TableError
@@ -132,8 +132,8 @@ class Table:
             where = np.flatnonzero(view.backend.holes(column, plan.missing_codes))
             if plan.shape is not None:
                 if len(where):
-                    _refuse_pictures(plan, view.container, view.backend)
-                    changed[label] = view.backend.fill_objects(column, where, plan.write(x[where], None))
+                    backend = _for_pictures(plan, view.container, view.backend)
+                    changed[label] = backend.fill_objects(column, where, plan.write(x[where], None))
                 continue
             target = view.backend.target(column)
             if len(where) == view.n > 0 and not plan.fits(target):  # nothing but nulls, and so of some other dtype
@@ -253,11 +253,18 @@ def _column(backend: Backend, plan: ColumnPlan, x: NDArray[Any], like: Column | 
 
 def _refuse_pictures(plan: ColumnPlan, container: str, backend: Backend) -> None:
     """If it is a column of them, and the container has no room."""
-    if plan.shape is not None and not backend.holds_arrays:
+    if plan.shape is not None:
+        _for_pictures(plan, container, backend)
+
+
+def _for_pictures(plan: ColumnPlan, container: str, backend: Backend) -> HoldsArrays:
+    """The backend, if its cells have room for the pictures of a column."""
+    if not isinstance(backend, HoldsArrays):
         raise TableError(
             f"column {plan.label!r} holds pictures, which a {container} table can not hold once imputed; "
             "use pandas or a dict of columns"
         )
+    return backend
 
 
 def _names(view: View) -> dict[Hashable, str]:

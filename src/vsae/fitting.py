@@ -286,18 +286,20 @@ def _rows_to_calibrate_by(data: Batch, schema: Schema, config: VSAEConfig, seed:
 def _fit_prior(model: VSAE, data: Batch, seed: int) -> None:
     """To the latents of the training rows, or of a sample of them."""
     with private_rng(seed, data.mask.device):
-        wanted = _MOST_PRIOR_ROWS * (2 if model.config.prior_covariance == "own" else 1)
-        most = _affordable_rows(model.schema, model.config, wanted)
+        most = _MOST_PRIOR_ROWS * (2 if model.config.prior_covariance == "own" else 1)
+        latents_of_row = model.config.members * len(model.schema) * model.config.latent_dim
+        most = max(64, min(most, _NUMBERS_AT_ONCE // (8 * latents_of_row)))
+        at_once = _affordable_rows(model.schema, model.config, most)
         rows = torch.randperm(data.rows, device=data.mask.device)
         if model.config.prior_rows == "complete":
             rows = rows[: max(most, _ROWS_LOOKED_AT)]
             seen = data.mask[rows].sum(1)
             complete = max(int((seen == len(model.schema)).sum()), _FEWEST_PRIOR_ROWS)
             rows = rows[seen.argsort(descending=True, stable=True)][:complete]
-        rows = rows[:most]
-        model.prior.fit(*model.propose(data.take(rows).for_members()).selective)
+        parts = [model.propose(data.take(some).for_members()).selective for some in rows[:most].split(at_once)]
+        model.prior.fit(*(torch.cat(part, dim=1) for part in zip(*parts, strict=True)))
         if model.config.mask_modelling:
-            z = model.prior.sample(most)
+            z = model.prior.sample(at_once)
             model.prior.calibrate_mask(model.mask_network(model.aggregate(z)).logits, data.mask.float().mean(0))
 
 

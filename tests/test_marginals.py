@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from vsae.config import VSAEConfig
+from vsae.encoding import Encoding
 from vsae.fitted import FittedVSAE
 from vsae.fitting import fit
 from vsae.marginals import Drawn, Marginals, Steering
@@ -24,7 +25,8 @@ def zero_inflated(n: int, seed: int = 0):
 def mapped(columns, mask, hidden, drawn, generated, schema=ZEROS):
     marginals = Marginals.of(schema, columns, mask, hidden, Drawn({"gaussian": drawn}, {}))
     made = Drawn({"gaussian": generated}, {})
-    return Steering.of(schema, marginals, made)(schema, made, np.random.default_rng(0))
+    encoding = Encoding.fit(schema, columns, mask)
+    return Steering.of(schema, marginals, made)(encoding, made, np.random.default_rng(0))
 
 
 def test_ranks_stay_and_values_are_the_columns_own():
@@ -70,7 +72,8 @@ def test_shares_of_levels_are_the_data_s_and_rows_keep_their_leaning():
     share = rng.dirichlet([1.0, 1.0, 1.0], size=900)
     marginals = Marginals.of(schema, {"c": codes}, mask, ~mask, Drawn({}, {"c": share}))
     made = Drawn({}, {"c": share})
-    out = Steering.of(schema, marginals, made)(schema, made, rng)["c"]
+    encoding = Encoding.fit(schema, {"c": codes}, mask)
+    out = Steering.of(schema, marginals, made)(encoding, made, rng)["c"]
     np.testing.assert_allclose(np.bincount(out) / 900, np.bincount(codes) / 900, atol=0.02)
     assert share[out == 2, 2].mean() > share[out != 2, 2].mean() + 0.2  # it is not a lottery
 

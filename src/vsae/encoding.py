@@ -29,6 +29,7 @@ Mask = NDArray[np.bool_]  # (n, M) over attributes, True = observed
 Scaling = Literal["standard", "minmax"]
 
 _BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
+_DECIMALS = range(-3, 7)  # that numbers may have; beyond, they come as they are
 _SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
 
 
@@ -50,19 +51,22 @@ class Encoding:
     scale: Mapping[str, NDArray[np.float64]]
     low: Mapping[str, NDArray[np.float64]]  # least and greatest value seen, in standard units
     high: Mapping[str, NDArray[np.float64]]
+    decimals: Mapping[str, NDArray[np.int64]]  # of the values seen; -1 are tens, beyond _DECIMALS: any number
     scaling: Scaling = "standard"
 
     @classmethod
     def fit(cls, schema: Schema, columns: Columns, mask: Mask, scaling: Scaling = "standard") -> Encoding:
         _check_mask(schema, mask)
-        loc, scale, low, high = {}, {}, {}, {}
+        loc, scale, low, high, decimals = {}, {}, {}, {}, {}
         for block in numeric_blocks(schema):
-            warped = _warp(block, _stack(block, columns, mask))  # NaN where not observed
+            natural = _stack(block, columns, mask)  # NaN where not observed
+            warped = _warp(block, natural)
+            decimals[block.name] = _decimals(block, natural)
             loc[block.name], scale[block.name] = _location_and_scale(warped, scaling)
             y = (warped - loc[block.name]) / scale[block.name]
             low[block.name] = np.nan_to_num(np.fmin.reduce(y, axis=0), nan=0.0)
             high[block.name] = np.nan_to_num(np.fmax.reduce(y, axis=0), nan=0.0)
-        return cls(schema, loc, scale, low, high, scaling)
+        return cls(schema, loc, scale, low, high, decimals, scaling)
 
     def encode(self, columns: Columns, mask: Mask) -> Batch:
         """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""
@@ -84,7 +88,10 @@ class Encoding:
         return Batch(values, torch.from_numpy(np.ascontiguousarray(mask)))
 
     def decode(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Standard units → columns in natural units, of the blocks given; `values` holds a single number per count."""
+        """Standard units → columns in natural units, of the blocks given; `values` holds a single number per count.
+
+        Numbers have as many decimals as those seen.
+        """
         columns: dict[str, NDArray[Any]] = {}
         for block in self.schema.blocks:
             if block.name not in values:
@@ -150,9 +157,18 @@ class Encoding:
         return y * self.scale[block.name] + self.loc[block.name]
 
     def _natural(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        x = _unwarp(block, self._unstandardise(block, y))
+        x = self.rounded(block, _unwarp(block, self._unstandardise(block, y)))
         # for a draw this is exactly the interval likelihood: a bound owns the tail behind it
         return self.admissible(block.name, x) if block.family is Family.INTERVAL else x
+
+    def rounded(self, block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, variables) to the decimals of the values seen; what is positive stays so."""
+        out = x.copy()
+        for j, digits in enumerate(self.decimals[block.name].tolist()):
+            if digits in _DECIMALS:
+                least = 10.0**-digits if block.variables[j].kind is Kind.POSITIVE else -np.inf
+                out[:, j] = np.maximum(np.round(x[:, j], digits), least)
+        return out
 
     def _within(self, block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.clip(x, *_bounds(block)) if block.family is Family.INTERVAL else x
@@ -205,6 +221,22 @@ def _unwarp(block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
     if not positive.any():
         return y
     return np.where(positive, np.exp(np.where(positive, np.clip(y, -700.0, 700.0), 0.0)), y)
+
+
+def _decimals(block: Block, x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The fewest decimals that all numbers of a column have, one more than the most if they are many; vectors' do.
+
+    >>> from vsae.schema import Schema, real
+    >>> (block,) = Schema([real("a"), real("b"), real("c"), real("d")]).blocks
+    >>> _decimals(block, np.array([[1.5, 3.0, 1 / 3, 120.0], [2.25, np.nan, 1.0, 5000.0]]))
+    array([ 2,  0,  7, -1])
+    """
+    found = np.full(len(block), _DECIMALS.stop)
+    for j in range(0 if block.family is Family.VECTOR else len(block)):
+        seen = x[:, j][~np.isnan(x[:, j])]
+        if len(seen):
+            found[j] = next((d for d in _DECIMALS if np.array_equal(np.round(seen, d), seen)), _DECIMALS.stop)
+    return found
 
 
 def _location_and_scale(y: NDArray[np.float64], scaling: Scaling) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -29,10 +29,11 @@ from vsae.randomness import generator, private_rng
 from vsae.remasking import remask
 from vsae.repainting import can_repaint, picture_attributes, repainted
 from vsae.schema import Schema, SchemaError
+from vsae.shapes import Shapes
 from vsae.training import History
 from vsae.trust import Trust
 
-_ENCODING_PARTS = ("loc", "scale", "low", "high")
+_ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals")
 _STEERING = "steering."
 _CANDIDATES = 20_000  # latents drawn for conditional generation, at least
 _HIDDEN_FOR_MARGINALS = 0.15  # of the observed cells,
@@ -67,7 +68,7 @@ class FittedVSAE(FittedModel[VSAE]):
     def _fit_error(self, n: int, seed: int) -> FitError | None:
         if not len(self.model.guess.moments) or self.model.importance_samples:
             return None
-        return FitError(self.model, -(-n // self.model.config.members), generator(seed, _FIT_ERROR, self.device))
+        return FitError(self.model, self._samples(n), generator(seed, _FIT_ERROR, self.device))
 
     def draw(self, columns: Columns, mask: Mask, n: int, *, seed: int = 0) -> list[dict[str, NDArray[Any]]]:
         tables = super().draw(columns, mask, n, seed=seed)
@@ -208,6 +209,8 @@ class FittedVSAE(FittedModel[VSAE]):
             "history": self.history.__dict__,
             "trust": None if self.trust is None else self.trust.to_json(),
         }
+        for name, shapes in self.shapes.items():
+            tensors |= {f"shapes.{name}.{part}": x for part, x in shapes.to_tensors().items()}
         arrays = {} if self.steering is None else self.steering.to_arrays()
         tensors |= {f"{_STEERING}{name}": torch.from_numpy(x) for name, x in arrays.items()}
         return tensors, content
@@ -228,7 +231,9 @@ class FittedVSAE(FittedModel[VSAE]):
         trust = None if content["trust"] is None else Trust.from_json(content["trust"])
         arrays = {name: x.numpy() for name, x in _under(_STEERING, tensors).items()}
         steering = Steering.from_arrays(arrays) if arrays else None
-        return cls(model.to(device).eval(), encoding, History(**content["history"]), trust, steering)
+        shaped = {name: _under(f"shapes.{name}.", tensors) for name in parts["loc"]}
+        shapes = {name: Shapes.from_tensors(found) for name, found in shaped.items() if found}
+        return cls(model.to(device).eval(), encoding, History(**content["history"]), trust, shapes, steering)
 
     def _generate(self, start: int, n: int, seed: int, condition: Condition) -> tuple[dict[str, NDArray[Any]], Mask]:
         """Rows of one chunk, dealt out to the members in turn."""

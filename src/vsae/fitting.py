@@ -32,6 +32,7 @@ from vsae.trust import Trust
 from vsae.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
+_MOST_CALIBRATION_ROWS = 2000
 _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
 _FEWEST_PRIOR_ROWS = 500  # where complete rows are wanted; if these are fewer, the next best come to them
 _ROWS_LOOKED_AT = 100_000  # for them
@@ -66,11 +67,10 @@ def fit(
     """
     config = config or config_for(schema, len(mask))
     paths = _Paths.beside(checkpoint_path)
-    model, encoding, data, history, trust = _fit(VSAE, schema, columns, mask, config, seed, device, callback, paths)
+    fitted, data = _fit(VSAE, schema, columns, mask, config, seed, device, callback, paths)
+    assert isinstance(fitted, FittedVSAE)
     if config.prior == "fitted":
-        _fit_prior(model, data, seed)
-    fitted = FittedVSAE(model, encoding, history, trust)
-    if config.prior == "fitted":
+        _fit_prior(fitted.model, data, seed)
         _steer(fitted, columns, mask, seed)
     paths.remove()
     return fitted
@@ -90,8 +90,7 @@ def fit_baseline(
     """Fit one of `vsae.baselines.BASELINES`, as VSAE is fitted: same split, same trainer, same way to impute."""
     config = config or baseline_config(kind, schema)
     paths = _Paths.beside(None)
-    model, encoding, _, history, trust = _fit(kind, schema, columns, mask, config, seed, device, callback, paths)
-    return FittedModel(model, encoding, history, trust)
+    return _fit(kind, schema, columns, mask, config, seed, device, callback, paths)[0]
 
 
 def fit_apart(
@@ -169,7 +168,7 @@ def _fit(
     device: torch.device | str | None,
     callback: Callback | None,
     paths: _Paths,
-) -> tuple[ModelT, Encoding, Batch, History, Trust | None]:
+) -> tuple[FittedModel[ModelT], Batch]:
     """What is the same for every model: encode, hold out, train, judge by what was held out, refit with it."""
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     encoding = Encoding.fit(schema, columns, mask, config.scaling)
@@ -180,20 +179,24 @@ def _fit(
         model.look_at(training)
         training_seed = int(torch.randint(2**31, (1,)))
     trainer = partial(train, model, learn=_learner(model))
+    fitted = _wrapped(model, encoding)
     try:
-        history = trainer(training, held_out, seed=training_seed, callback=callback, checkpoint_path=paths.training)
-        trust = _trust(FittedModel(model, encoding), columns, mask, training) if config.trust else None
+        fitted.history = history = trainer(
+            training, held_out, seed=training_seed, callback=callback, checkpoint_path=paths.training
+        )
+        if config.trust:
+            fitted.trust = _trust(fitted, columns, mask, training)
         to_calibrate = model if isinstance(model, VSAE) and config.variance != "fixed" else None
         if to_calibrate is not None:
-            sizes = expected_errors(to_calibrate, _rows_to_calibrate_by(training, schema, config, seed), seed)
+            sizes = expected_errors(to_calibrate, _batches_to_calibrate_by(training, schema, config, seed), seed)
         if config.refit > 0 and training.withheld is not None:
             _refit(trainer, config, data, history, training_seed, callback, paths.refit)
         if to_calibrate is not None:
-            calibrate(to_calibrate, _rows_to_calibrate_by(data, schema, config, seed), sizes, seed)
+            fitted.shapes = calibrate(to_calibrate, _batches_to_calibrate_by(data, schema, config, seed), sizes, seed)
     except TrainingDiverged as error:
-        error.fitted = _wrapped(model, encoding)
+        error.fitted = fitted
         raise
-    return model, encoding, data, history, trust
+    return fitted, data
 
 
 class _Paths(NamedTuple):
@@ -272,14 +275,14 @@ def _trust(fitted: FittedModel[Any], columns: Columns, mask: Mask, training: Bat
     return Trust.fit(fitted.schema, columns, mask, withheld, estimates)
 
 
-def _rows_to_calibrate_by(data: Batch, schema: Schema, config: VSAEConfig, seed: int) -> Batch:
-    """Some, if possible such as have withheld cells."""
+def _batches_to_calibrate_by(data: Batch, schema: Schema, config: VSAEConfig, seed: int) -> list[Batch]:
+    """Of some rows, if possible such as have withheld cells."""
     with private_rng(seed, data.mask.device):
         rows = torch.randperm(data.rows, device=data.mask.device)
     if data.withheld is not None:
         rows = rows[data.withheld[rows].any(1).sort(descending=True, stable=True).indices]
-    most = _affordable_rows(schema, config, _MOST_VALIDATION_ROWS) // 4 + 1  # each goes through the networks many times
-    return data.take(rows[:most]).for_members()
+    at_once = _affordable_rows(schema, config, _MOST_CALIBRATION_ROWS) // 8 + 1  # each has many ways and draws
+    return [data.take(some).for_members() for some in rows[:_MOST_CALIBRATION_ROWS].split(at_once)]
 
 
 @torch.no_grad()

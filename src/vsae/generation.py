@@ -86,7 +86,7 @@ class RowGenerator:
         if condition:
             z, forced = self._chosen(z, condition, each, rng)
         decoded, mask = self._decoded(z, rng, forced)
-        drawn = self._drawn(decoded, rng, None if self.steering is None else _OWN_NOISE)
+        drawn = self._drawn(decoded, rng, 1.0 if self.steering is None else _OWN_NOISE)
         columns = self._natural(drawn, rng, evenly=not condition)
         return condition.on_columns(columns), condition.on_mask(mask)
 
@@ -108,8 +108,8 @@ class RowGenerator:
         shift = self.model.prior.mask_shift if self.model.config.mask_modelling else torch.inf
         return Bernoulli(m.logits + shift)
 
-    def _drawn(self, data: DataDistribution, rng: torch.Generator, noise: float | None = None) -> Drawn:
-        """Numbers with normal noise of so much of σ; None: as holes are drawn."""
+    def _drawn(self, data: DataDistribution, rng: torch.Generator, noise: float = 1.0) -> Drawn:
+        """Numbers with noise of so much of σ."""
         numbers: dict[str, NDArray[np.float64]] = {}
         levels: dict[str, NDArray[np.float64]] = {}
         for block in self.schema.blocks:
@@ -117,7 +117,7 @@ class RowGenerator:
             if block.family in DISCRETE:
                 levels |= per_variable(block, x.mean.flatten(0, 1).double().cpu().numpy())
             else:
-                if noise is not None and isinstance(x, Gaussian | Vector):
+                if isinstance(x, Gaussian | Vector):
                     sample = x.mean + noise * x.scale * _normal_like(x.mean, rng)
                 else:
                     sample = x.sample(rng)
@@ -127,7 +127,7 @@ class RowGenerator:
     def _natural(self, drawn: Drawn, rng: torch.Generator, evenly: bool) -> dict[str, NDArray[Any]]:
         numbers = np.random.default_rng(int(torch.randint(2**62, (1,), generator=rng, device=self.device)))
         columns = self.encoding.decode(drawn.numbers)
-        columns |= self.steering(self.schema, drawn, numbers, evenly) if self.steering else drawn.plain_codes(numbers)
+        columns |= self.steering(self.encoding, drawn, numbers, evenly) if self.steering else drawn.plain_codes(numbers)
         return {v.name: columns[v.name] for v in self.schema.variables}
 
     def _redrawn(self, columns: Columns, visible: Mask, rng: torch.Generator) -> Drawn:

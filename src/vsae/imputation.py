@@ -23,9 +23,11 @@ from vsae.latent_model import Draws, ModelT, Noise
 from vsae.likelihoods import Gaussian, Vector
 from vsae.randomness import generator, private_rng
 from vsae.schema import DISCRETE, Block, Family, Schema
+from vsae.shapes import Shapes
 from vsae.training import History
 from vsae.trust import Trust
 
+_FEWEST_SAMPLES = 12  # of all members together, to tell an estimate and its spread from
 CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
 
 
@@ -44,6 +46,7 @@ class FittedModel(Generic[ModelT]):
     encoding: Encoding
     history: History = field(default_factory=History)
     trust: Trust | None = None
+    shapes: Mapping[str, Shapes] = field(default_factory=dict)  # of drawn numbers, by block; none: normal
 
     @property
     def schema(self) -> Schema:
@@ -92,7 +95,7 @@ class FittedModel(Generic[ModelT]):
         common = self._fit_error(n, seed)
         pieces = [
             self._draws(batch, n, generator(seed, start, self.device), common)
-            for start, batch in self._chunks(columns, mask, max(n, self.model.importance_samples))
+            for start, batch in self._chunks(columns, mask, max(n, self._samples(n)))
         ]
         return {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
 
@@ -101,7 +104,7 @@ class FittedModel(Generic[ModelT]):
     ) -> list[dict[str, NDArray[Any]]]:
         """For each level a table whose holes hold that quantile of their draws; discrete holes hold their mode."""
         pieces: list[dict[str, NDArray[Any]]] = []
-        for start, batch in self._chunks(columns, mask, max(draws, self.model.importance_samples)):
+        for start, batch in self._chunks(columns, mask, max(draws, self._samples(draws))):
             drawn = self._draws(batch, draws, generator(seed, start, self.device))
             numbers = {block.name for block in numeric_blocks(self.schema)}
             pieces.append({name: np.quantile(x, levels, axis=0) for name, x in drawn.items() if name in numbers})
@@ -112,6 +115,11 @@ class FittedModel(Generic[ModelT]):
             natural = self.encoding.decode({name: x[i] for name, x in cuts.items()})
             tables.append(self._fill(columns, mask, {**middle, **natural}))
         return tables
+
+    def _samples(self, n: int) -> int:
+        """Latent draws of a member, for `n` of all of them."""
+        fewest = _FEWEST_SAMPLES if self.shapes else 1
+        return max(-(-max(n, fewest) // self.model.config.members), self.model.importance_samples)
 
     def _fit_error(self, n: int, seed: int) -> FitError | None:
         """What is wrong in all rows of a drawn table alike; None: nothing."""
@@ -181,19 +189,18 @@ class FittedModel(Generic[ModelT]):
         self, batch: Batch, n: int, rng: torch.Generator, common: FitError | None = None
     ) -> dict[str, NDArray[Any]]:
         """(n, B, …) per block in standard units; draw i is member i mod E's."""
-        members = self.model.config.members
-        each = -(-n // members)
-        samples = max(each, self.model.importance_samples)
+        members, samples = self.model.config.members, self._samples(n)
         with private_rng(int(torch.randint(2**31, (1,), generator=rng, device=self.device)), self.device):
             draws = self.model.draws(batch, Noise(members, samples, batch.rows, rng))
         deviates = {} if common is None else common.deviates(batch, rng)
-        drawn = {
-            name: (x.sample(rng, deviates.get(name)) if isinstance(x, Gaussian) else x.sample(rng))
-            for name, x in draws.data.items()
-        }
+        drawn = {}
+        for name, x in draws.data.items():
+            drawn[name] = x.sample(rng, deviates.get(name)) if isinstance(x, Gaussian) else x.sample(rng)
+            if name in self.shapes and isinstance(x, Gaussian) and draws.log_weight is None:
+                drawn[name] = self.shapes[name](x, drawn[name], samples, rng)
         drawn = {name: x.unflatten(1, (samples, -1)) for name, x in drawn.items()}  # (E, S, B, …)
         if draws.log_weight is not None:
-            chosen = _resampled(draws.log_weight, each, rng)  # (E, each, B)
+            chosen = _resampled(draws.log_weight, -(-n // members), rng)  # (E, each, B)
             drawn = {name: _along_draws(x, chosen) for name, x in drawn.items()}
         return {name: dealt(x, n) for name, x in drawn.items()}
 

@@ -36,8 +36,6 @@ _PACE = 10.0  # of log σ of a column: Adam moves all weights alike, and this on
 _DARKEST = 0.005  # of a mean image: a pixel that was never seen lit can still be
 _FIRST_PIXEL_VARIANCE = 0.1  # where it is learned
 _SCALE_RANGE = (-5.0, 3.0)  # of log σ in standard units: σ from .007 to 20
-NOISE_RANKS = torch.linspace(0.0, 1.0, 65, dtype=torch.float64)  # of the quantiles that describe a column's noise
-_TAIL = 1e-3  # a normal ends nowhere; its table of quantiles does
 _FAR = 1e6  # standard deviations: an edge that nothing lies beyond
 _NARROW = 1e-2  # an interval this narrow has mass density × width to six digits
 
@@ -82,26 +80,12 @@ def _normal_log_density(deviation: Tensor, log_scale: Tensor) -> Tensor:
     return -0.5 * (deviation * torch.exp(-log_scale)) ** 2 - log_scale - _HALF_LOG_TAU
 
 
-def _between_quantiles(quantiles: Tensor, rank: Tensor) -> Tensor:
-    """(variables, knots) at ranks in [0, 1), (…, variables) → (…, variables).
-
-    >>> _between_quantiles(torch.tensor([[0.0, 1.0, 3.0]]), torch.tensor([[0.25], [0.75]])).flatten()
-    tensor([0.5000, 2.0000])
-    """
-    place = rank * (quantiles.shape[-1] - 1)
-    below = place.long().clamp_max(quantiles.shape[-1] - 2)
-    table = quantiles.expand(*rank.shape, -1)
-    low, high = (table.gather(-1, (below + i)[..., None])[..., 0] for i in (0, 1))
-    return low + (place - below) * (high - low)
-
-
 @dataclass(frozen=True)
 class Gaussian(_Scored):
     """N(loc, scale²) in standard units: normal or log-normal in natural ones."""
 
     loc: Tensor  # (E, B, variables)
     log_scale: Tensor  # broadcastable to it
-    noise: Tensor | None = None  # (variables, knots): quantiles of what draws add, in units of scale; None: normal
 
     @property
     def scale(self) -> Tensor:
@@ -115,13 +99,9 @@ class Gaussian(_Scored):
     def mode(self) -> Tensor:
         return self.loc
 
-    def sample(self, generator: torch.Generator | None = None, deviate: Tensor | None = None) -> Tensor:
-        """A draw; `deviate` (E, B, variables), standard normal in each cell, is its noise if the noise is normal, and
-        else tells the noise's rank."""
-        if self.noise is None:
-            return self.loc + self.scale * (_normal_like(self.loc, generator) if deviate is None else deviate)
-        rank = _uniform_like(self.loc, generator) if deviate is None else torch.special.ndtr(deviate)
-        return self.loc + self.scale * _between_quantiles(self.noise, rank)
+    def sample(self, generator: torch.Generator | None = None, noise: Tensor | None = None) -> Tensor:
+        """A draw; its `noise`, standard normal in each cell, (E, B, variables), may be given."""
+        return self.loc + self.scale * (_normal_like(self.loc, generator) if noise is None else noise)
 
     def log_prob(self, values: Tensor) -> Tensor:
         return _normal_log_density(values - self.loc, self.log_scale)
@@ -506,27 +486,16 @@ class ScaledHead(Head):
 
 
 class GaussianHead(ScaledHead):
-    noise: Tensor  # (E, variables, knots): quantiles of what draws add to the mean, in units of σ
-
     def __init__(self, block: Block, members: int, variance: Variance) -> None:
         super().__init__(members, len(block), variance)
-        self.register_buffer("noise", normal_quantiles().repeat(members, len(block), 1))
 
     def forward(self, raw: Tensor) -> Gaussian:
-        return Gaussian(*self._gaussian_parameters(raw), self._noise())
-
-    def _noise(self) -> Tensor | None:
-        return None if self.training else self.noise[:, None]
-
-
-def normal_quantiles() -> Tensor:
-    """At `NOISE_RANKS`, in float32."""
-    return torch.special.ndtri(NOISE_RANKS.clamp(_TAIL, 1 - _TAIL)).float()
+        return Gaussian(*self._gaussian_parameters(raw))
 
 
 class IntervalHead(GaussianHead):
     def forward(self, raw: Tensor) -> Interval:
-        return Interval(*self._gaussian_parameters(raw), self._noise())
+        return Interval(*self._gaussian_parameters(raw))
 
 
 class VectorHead(ScaledHead):

@@ -19,18 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.encoding import Columns, Mask, numeric_blocks
+from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.schema import DISCRETE, Block, Family, Schema
 
 _KNOTS = 512
 _FEW_VALUES = 64  # a column with no more distinct values has nothing between them,
 _REPEATED = 0.5  # nor has one with fewer distinct values than this share of its cells
-_DECIMALS = range(-3, 7)  # that numbers may be rounded to; beyond, they come as they are
 _FEWEST_CELLS = 20  # to learn from what draws for missing cells are worth
 _SHIFTS = 20  # rounds until the mean of shifted probabilities is the share wanted
 _LEAST = 1e-6  # share of a level
 _ENOUGH_ROWS = 200  # for a row's rank among them to say as much as its value does
-_PARTS = ("quantiles", "between", "decimals", "shares")
+_PARTS = ("quantiles", "between", "shares")
 _P = np.concatenate([[0.0], (np.arange(_KNOTS - 2) + 0.5) / (_KNOTS - 2), [1.0]])
 
 Arrays = Mapping[str, NDArray[np.float64]]
@@ -53,13 +52,12 @@ class Drawn:
 class Marginals:
     """Each column's distribution in the data: some hundred quantiles in natural units, not its cells; shares of levels.
 
-    Per block of numbers quantiles, (knots, variables), and (variables,) whether values lie between them and how many
-    decimals they have; per variable with levels the shares of these.
+    Per block of numbers quantiles, (knots, variables), and (variables,) whether values lie between them; per variable
+    with levels the shares of these.
     """
 
     quantiles: Arrays
     between: Mapping[str, NDArray[np.bool_]]
-    decimals: Mapping[str, NDArray[np.int64]]  # -1 are tens; beyond _DECIMALS: as they come
     shares: Arrays
 
     @classmethod
@@ -70,7 +68,6 @@ class Marginals:
         """
         quantiles: dict[str, NDArray[np.float64]] = {}
         between: dict[str, NDArray[np.bool_]] = {}
-        decimals: dict[str, NDArray[np.int64]] = {}
         for block in _number_blocks(schema):
             values, varies = [], []
             for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
@@ -82,13 +79,12 @@ class Marginals:
                 [_quantiles(*column) for column in zip(values, varies, strict=True)], axis=1
             )
             between[block.name] = np.array(varies)
-            decimals[block.name] = np.array([_decimals(x) for x in values])
         shares = {}
         for variable in schema.variables:
             if variable.family in DISCRETE:
                 i, x = schema.attribute_of[variable.name], np.asarray(columns[variable.name])
                 shares[variable.name] = _shares_of(x, mask[:, i], hidden[:, i], drawn.levels[variable.name])
-        return cls(quantiles, between, decimals, shares)
+        return cls(quantiles, between, shares)
 
 
 @dataclass(frozen=True)
@@ -107,27 +103,27 @@ class Steering:
         return cls(marginals, quantiles, shifts)
 
     def __call__(
-        self, schema: Schema, drawn: Drawn, rng: np.random.Generator, evenly: bool = False
+        self, encoding: Encoding, drawn: Drawn, rng: np.random.Generator, evenly: bool = False
     ) -> dict[str, NDArray[Any]]:
         """Variable → values in natural units, or codes; what never was observed is left out.
 
         `evenly`: the rows are a sample of the whole, so their ranks are spread over the whole, too.
         """
         out: dict[str, NDArray[Any]] = {}
-        for block in _number_blocks(schema):
-            for j, variable in enumerate(block.variables):
-                observed = self.marginals.quantiles[block.name][:, j]
-                if np.isnan(observed).any():  # never observed
-                    continue
-                rank = np.interp(drawn.numbers[block.name][:, j], self.quantiles[block.name][:, j], _P)
+        for block in _number_blocks(encoding.schema):
+            x = drawn.numbers[block.name].astype(np.float64)
+            observed, between = self.marginals.quantiles[block.name], self.marginals.between[block.name]
+            for j in range(len(block)):
+                rank = np.interp(x[:, j], self.quantiles[block.name][:, j], _P)
                 if evenly and len(rank) >= _ENOUGH_ROWS:
                     rank = (rank.argsort(kind="stable").argsort() + rng.random(len(rank))) / len(rank)
-                if self.marginals.between[block.name][j]:
-                    x = np.interp(rank, _P, observed)
-                    digits = int(self.marginals.decimals[block.name][j])
-                    out[variable.name] = np.round(x, digits) if digits in _DECIMALS else x
+                if between[j]:
+                    x[:, j] = np.interp(rank, _P, observed[:, j])
                 else:
-                    out[variable.name] = observed[np.clip(np.searchsorted(_P, rank), 0, _KNOTS - 1)]
+                    x[:, j] = observed[np.clip(np.searchsorted(_P, rank), 0, _KNOTS - 1), j]
+            x = np.where(between, encoding.rounded(block, x), x)
+            seen = ~np.isnan(observed[0])
+            out |= {variable.name: x[:, j] for j, variable in enumerate(block.variables) if seen[j]}
         return out | {name: _codes(x * np.exp(self.shifts[name]), rng) for name, x in drawn.levels.items()}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -220,15 +216,3 @@ def _quantiles(x: NDArray[np.float64], between: bool) -> NDArray[np.float64]:
         return np.quantile(x, _P, method="inverted_cdf")
     values, count = np.unique(x, return_counts=True)
     return np.interp(_P, (np.cumsum(count) - count / 2) / len(x), values)
-
-
-def _decimals(x: NDArray[np.float64]) -> int:
-    """The fewest decimals that all numbers have; one more than the most if they are many.
-
-    >>> [_decimals(np.array(x)) for x in ([1.5, 2.25], [3.0], [1 / 3], [120.0, 5000.0])]
-    [2, 0, 7, -1]
-    """
-    for digits in _DECIMALS:
-        if np.array_equal(np.round(x, digits), x):
-            return digits
-    return _DECIMALS.stop

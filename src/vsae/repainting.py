@@ -37,8 +37,7 @@ def can_repaint(model: VSAE) -> bool:
 def repainted(model: VSAE, batch: Batch, hidden: Sequence[int], member: int, rng: torch.Generator) -> dict[str, Tensor]:
     """Blocks of pictures, (B, …), of rows whose cells are all known but those of the `hidden` attributes."""
     assert isinstance(model.prior, FullPrior)
-    q = model.propose(batch).attributive
-    z = q.rsample(torch.randn(q.loc.shape, generator=rng, device=q.loc.device))[member]
+    z = model.propose(batch).attributive.loc[member]  # not a draw: in its tails a boot's latents are a trouser's
     z[:, list(hidden)] = model.prior.given_others(z, hidden, member, rng, _CALM)
     data = model.decode(z.expand(model.config.members, *z.shape), None).data
     blocks = [block.name for block in model.schema.blocks if block.family is Family.IMAGE]

@@ -29,6 +29,7 @@ _SIZES = {
     "best": _Size(members=12, width=96, steps=16.0, most_steps=4000, batch_size=256),
 }
 _FEWEST_STEPS = 150
+_MANY_ROWS = 50_000  # of these, to fill the holes takes longer than to fit; 4 draws of z err as little as 10
 _LONG = 4000  # rows; what is longer has more to tell than a few passes bring out, and is given steps in proportion
 
 
@@ -56,6 +57,8 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
         "data_net": NetShape(size.width, 1, residual=True),
         "mask_net": NetShape(size.width // 2, 1),
     }
+    if rows > _MANY_ROWS:
+        settings["latent_draws"] = 4
     return VSAEConfig(**{**settings, **changes})
 
 

@@ -10,8 +10,8 @@ gain over the trivial estimate stands out of chance:
 Few cells say little of one column, so its weight leans towards the one that suits all columns together.
 
 Then probabilities are made to mean what they say: of the cells whose likeliest level has .8, 80 % should be right. How
-often they are is a straight line between log odds, the same for all columns (`Sureness`); which level is the likeliest
-stays as it is.
+often they are is a straight line between log odds, with a slope that all columns share (`Sureness`); which level is the
+likeliest stays as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from vsae.schema import DISCRETE, Family, Schema
 _WEIGHTS = np.linspace(0.0, 1.0, 21)
 _LEANING_NUMBERS = 30.0  # cells
 _LEANING_LEVELS = 4.0  # nats for the whole way from 0 to 1
-_LEANING_SURENESS = 60.0  # twice the nats for a change by 1
+_LEANING_SURENESS = 60.0  # twice the nats for a change of the common line by 1,
+_LEANING_SHIFT = 30.0  # and of a column's own shift
 _NEWTON_STEPS = 8
 _MARGIN = 1e-9  # by which the likeliest level stays the likeliest
 
@@ -46,7 +47,7 @@ class Trust:
 
     trivial: Mapping[str, NDArray[np.float64]]
     weight: Mapping[str, float]
-    sureness: Sureness = field(default_factory=lambda: Sureness())
+    sureness: Mapping[str, Sureness] = field(default_factory=dict)  # of variables with levels
 
     @classmethod
     def fit(cls, schema: Schema, columns: Columns, known: Mask, held: Mask, estimates: Estimates) -> Trust:
@@ -72,25 +73,27 @@ class Trust:
         levels = {v.name for v in schema.variables if v.family in DISCRETE}
         weight = _weights_of_numbers({n: c for n, c in cells.items() if n not in levels}, trivial)
         weight |= _weights_of_levels({n: c for n, c in cells.items() if n in levels}, trivial)
-        known_levels = [(cells[n][0], _mixed(cells[n][1], trivial[n], weight[n])) for n in cells if n in levels]
-        return cls(trivial, weight | vectors, Sureness.fit(known_levels))
+        mixed = {n: (x, _mixed(share, trivial[n], weight[n])) for n, (x, share) in cells.items() if n in levels}
+        common = Sureness.fit(mixed.values())
+        return cls(trivial, weight | vectors, {n: common.shifted(*column) for n, column in mixed.items()})
 
     def __call__(self, estimates: Estimates) -> dict[str, NDArray[np.float64]]:
         out = {}
         for name, x in estimates.items():
             out[name] = _mixed(x, self.trivial[name], self.weight[name]) if name in self.weight else x
-            if name in self.weight and self.trivial[name].ndim == 1:
-                out[name] = self.sureness(out[name])
+            if name in self.sureness:
+                out[name] = self.sureness[name](out[name])
         return out
 
     def to_json(self) -> dict[str, Any]:
         trivial = {n: x.tolist() for n, x in self.trivial.items()}
-        return {"trivial": trivial, "weight": dict(self.weight), "sureness": list(self.sureness)}
+        sureness = {n: list(line) for n, line in self.sureness.items()}
+        return {"trivial": trivial, "weight": dict(self.weight), "sureness": sureness}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Trust:
         trivial = {n: np.asarray(x, dtype=np.float64) for n, x in data["trivial"].items()}
-        return cls(trivial, dict(data["weight"]), Sureness(*data["sureness"]))
+        return cls(trivial, dict(data["weight"]), {n: Sureness(*line) for n, line in data["sureness"].items()})
 
 
 class Sureness(NamedTuple):
@@ -119,6 +122,16 @@ class Sureness(NamedTuple):
             coefficients = coefficients + np.linalg.solve(curvature, gradient)
         shift, slope = coefficients
         return cls(float(shift), float(slope)) if slope > 0 else cls()
+
+    def shifted(self, x: NDArray[Any], share: NDArray[np.float64]) -> Sureness:
+        """A line of the same slope for one column, by its truth (n,) and probabilities (n, levels); leaning to this."""
+        odds, right = _log_odds(share.max(axis=1)), share.argmax(axis=1) == x
+        more = 0.0
+        for _ in range(_NEWTON_STEPS):
+            expected = 1 / (1 + np.exp(-(self.shift + more + self.slope * odds)))
+            curvature = float((expected * (1 - expected)).sum()) + _LEANING_SHIFT
+            more += (float((right - expected).sum()) - _LEANING_SHIFT * more) / curvature
+        return Sureness(self.shift + more, self.slope)
 
     def __call__(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probabilities (n, levels) whose highest is as likely as it turned out to be, and the highest still."""

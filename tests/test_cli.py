@@ -195,6 +195,7 @@ def test_inspect_a_table(clinic_csv):
         (["impute", "ragged.csv"], "ragged.csv"),
         (["impute", "good.csv", "-o", "no/such/folder.csv"], "there is no folder"),
         (["impute", "good.csv", "--schema", "bad.json"], "bad.json"),
+        (["impute", "good.csv", "--schema", "nowhere.json"], "nowhere.json: the schema can not be read"),
         (["impute", "good.csv", "--schema", "unknown.json"], "'colour'"),
         (["impute", "good.csv", "--missing", "a"], "column=code"),
         (["sample", "good.csv"], "not a vsae file"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 
 import numpy as np
 import pytest
+import torch
 from sklearn.exceptions import NotFittedError
 
 import vsae
@@ -319,3 +321,30 @@ def test_generated_numbers_are_not_the_cells_of_the_table():
     assert rows["a"].isin(df["a"]).mean() < 0.2
     assert rows["a"].between(df["a"].min(), df["a"].max()).all()
     assert rows["b"].isin(df["b"]).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda it: it.draw(CLINIC.frame(), 0), "n must be a whole number of at least 1, not 0"),
+        (lambda it: it.draw(CLINIC.frame(), 2.5), "n must be a whole number of at least 1, not 2.5"),
+        (lambda it: it.sample(-1), "n must be a whole number of at least 1, not -1"),
+        (lambda it: it.sample_mask(1.5), "n must be a whole number of at least 1, not 1.5"),
+        (lambda it: it.predict_interval(CLINIC.frame(), draws=0), "draws must be a whole number of at least 1, not 0"),
+        (lambda it: it.draw(CLINIC.frame(), 1, random_state="x"), "random_state must be a whole number"),
+        (lambda it: VSAEImputer(config={"stepz": 3}).fit(CLINIC.frame()), "config has no setting 'stepz'"),
+        (lambda it: VSAEImputer(device="gpu").fit(CLINIC.frame()), "there is no device 'gpu'; use 'cpu' or 'cuda'"),
+    ],
+)
+def test_odd_arguments_are_told_in_one_line(imputer, call, says):
+    with pytest.raises((ValueError, TypeError), match=re.escape(says)) as told:
+        call(imputer)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_told(imputer, tmp_path):
+    imputer.save(tmp_path / "it")
+    for call in (lambda: VSAEImputer(device="cuda").fit(CLINIC.frame()), lambda: load(tmp_path / "it", device="cuda")):
+        with pytest.raises(ValueError, match="torch finds no GPU here; use 'cpu'"):
+            call()

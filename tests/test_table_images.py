@@ -18,7 +18,7 @@ from test_images import SMALL
 from vsae import Image, VSAEImputer, load
 from vsae.cli import app
 from vsae.files import FileError, read_table, write_table
-from vsae.table import Table, TableError
+from vsae.table import DataWarning, Table, TableError
 
 QUICK = {**SMALL, "steps": 10}
 AS_IMAGE = {"picture": "image"}
@@ -257,3 +257,25 @@ def test_a_shape_may_be_a_list_and_has_three_sizes():
     for shape in ((8, 8), (1, 0, 8)):
         with pytest.raises(TableError, match="channels, height, width"):
             Image(shape=shape)  # type: ignore[arg-type]
+
+
+def test_a_filled_column_of_paths_can_be_read_again(tmp_path):
+    frame, _ = filed(30, tmp_path)
+    imputer = VSAEImputer(schema=AS_IMAGE, config=QUICK).fit(frame)
+    filled = imputer.transform(frame)
+    assert {type(cell) for cell in filled["picture"]} == {str, np.ndarray}
+    pd.testing.assert_frame_equal(imputer.transform(filled), filled)
+    assert "image" in str(Table.fit(filled))
+    filled.loc[1, "picture"] = "no picture at all"
+    with pytest.warns(DataWarning, match="pictures, and text that is no path of one"):
+        assert Table.fit(filled).plans[1].kind is None  # nobody said that these are pictures
+    with pytest.raises(TableError, match="'picture' holds the path 'no picture at all', where there is no file"):
+        imputer.transform(filled)
+
+
+def test_colours_of_a_palette_are_looked_up():
+    pillow = pytest.importorskip("PIL.Image")
+    red = pillow.new("RGB", (8, 8), (200, 0, 0))
+    frame = pd.DataFrame({"picture": pd.Series([red.quantize(4), red], dtype=object)})
+    encoded = Table.fit(frame).encode(frame).columns["picture"]
+    np.testing.assert_array_equal(encoded[0], encoded[1])

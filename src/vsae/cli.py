@@ -558,6 +558,8 @@ def read_schema(path: Path | None) -> dict[str, Any] | None:
 
     try:
         content = json.loads(path.read_text())
+    except OSError as error:
+        raise ValueError(f"{path}: the schema can not be read ({error.strerror}); give a JSON file") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: line {error.lineno} is not JSON: {error.msg}") from None
     if not isinstance(content, dict):

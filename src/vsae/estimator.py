@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import fields
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -116,7 +118,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         encoded = table.encode(X, unknown=self.unknown)
         config = self.config
         if not isinstance(config, VSAEConfig):
-            config = config_for(table.schema, encoded.n_rows, self.effort, **(config or {}))
+            changes = dict(config or {})
+            if unknown := sorted(changes.keys() - {setting.name for setting in fields(VSAEConfig)}, key=str):
+                raise ValueError(f"config has no setting {unknown[0]!r}; vsae.VSAEConfig lists those there are")
+            config = config_for(table.schema, encoded.n_rows, self.effort, **changes)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with training_progress(f"fitting {encoded.n_rows} rows", quiet=not self.verbose) as callback:
             fitted = fit(
@@ -150,6 +155,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     def draw(self, X: Any, n: int = 20, *, random_state: int | None = None) -> list[Any]:
         """`n` completed tables, each hole a draw from what the model thinks possible. See `pool`."""
+        n = _number("n", n)
         X, encoded = self._encoded(X)
         if not encoded.n_rows:
             return [self.schema_.decode(X, encoded.columns) for _ in range(n)]
@@ -162,6 +168,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """For each hole of a number or date the central interval of its draws; other holes get the likeliest level."""
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, not {level}")
+        draws = _number("draws", draws)
         X, encoded = self._encoded(X)
         if not encoded.n_rows:
             return Interval(*(self.schema_.decode(X, encoded.columns) for _ in range(2)))
@@ -200,6 +207,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         table did, or as `container`: "pandas", "polars", "pyarrow", "dict" or "array".
         """
         check_is_fitted(self)
+        n = _number("n", n)
         values, missing = self._conditions(given or {})
         rows, mask = self.fitted_.generate(n, seed=self._seeded(random_state), given=values, missing=missing)
         if not with_missing:  # but for what was asked to be missing
@@ -209,7 +217,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def sample_mask(self, n: int, *, random_state: int | None = None) -> NDArray[np.bool_]:
         """`n` masks from the learned mechanism, (n, modelled columns); True = observed."""
         check_is_fitted(self)
-        return self.fitted_.generate_masks(n, seed=self._seeded(random_state))
+        return self.fitted_.generate_masks(_number("n", n), seed=self._seeded(random_state))
 
     def missing_probability(self, X: Any) -> NDArray[np.float64]:
         """How plausible the learned mechanism finds a hole in each cell, (n, modelled columns).
@@ -285,6 +293,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return X, self.schema_.encode(X, unknown=self.unknown)
 
     def _seeded(self, random_state: int | None) -> int:
+        if random_state is not None and not isinstance(random_state, Integral):
+            raise TypeError(f"random_state must be a whole number, or None for that of the fit; not {random_state!r}")
         return self._seed if random_state is None else int(random_state)
 
     def _conditions(self, given: Mapping[Any, Any]) -> tuple[dict[str, float], list[str]]:
@@ -308,6 +318,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _number(name: str, value: Any) -> int:
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+    return int(value)
 
 
 def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:

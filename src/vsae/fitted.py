@@ -21,7 +21,7 @@ from vsae.encoding import Columns, Encoding, Mask, as_dtype, numeric_blocks
 from vsae.fit_error import FitError
 from vsae.generation import Condition, RowGenerator
 from vsae.imputation import CHUNK_NUMBERS, FittedModel
-from vsae.latent_model import Noise
+from vsae.latent_model import Noise, found_device
 from vsae.likelihoods import ScaledHead
 from vsae.marginals import Steering
 from vsae.model import VSAE
@@ -233,7 +233,9 @@ class FittedVSAE(FittedModel[VSAE]):
         steering = Steering.from_arrays(arrays) if arrays else None
         shaped = {name: _under(f"shapes.{name}.", tensors) for name in parts["loc"]}
         shapes = {name: Shapes.from_tensors(found) for name, found in shaped.items() if found}
-        return cls(model.to(device).eval(), encoding, History(**content["history"]), trust, shapes, steering)
+        return cls(
+            model.to(found_device(device)).eval(), encoding, History(**content["history"]), trust, shapes, steering
+        )
 
     def _generate(self, start: int, n: int, seed: int, condition: Condition) -> tuple[dict[str, NDArray[Any]], Mask]:
         """Rows of one chunk, dealt out to the members in turn."""

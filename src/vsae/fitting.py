@@ -22,7 +22,7 @@ from vsae.em import learn as learn_by_em
 from vsae.encoding import Columns, Encoding, Mask
 from vsae.fitted import FittedVSAE
 from vsae.imputation import FittedModel
-from vsae.latent_model import LatentModel, ModelT
+from vsae.latent_model import LatentModel, ModelT, found_device
 from vsae.model import VSAE
 from vsae.randomness import private_rng
 from vsae.remasking import remask
@@ -114,7 +114,7 @@ def fit_apart(
         raise ValueError(f"fit_apart can not have these settings: {', '.join(others)}; see VSAEConfig.paper()")
     if len({len(mask) for _, mask in tables}) != 1:
         raise ValueError("the tables must have as many rows as one another: members train in step")
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = found_device(device)
     encodings = [Encoding.fit(schema, columns, mask, config.scaling) for columns, mask in tables]
     parts: list[Batch] = []
     held_out: list[HeldOut] = []
@@ -170,7 +170,7 @@ def _fit(
     paths: _Paths,
 ) -> tuple[FittedModel[ModelT], Batch]:
     """What is the same for every model: encode, hold out, train, judge by what was held out, refit with it."""
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = found_device(device)
     encoding = Encoding.fit(schema, columns, mask, config.scaling)
     data = encoding.encode(columns, mask).to(device)
     with private_rng(seed, device):

@@ -21,6 +21,23 @@ from vsae.schema import Schema
 ModelT = TypeVar("ModelT", bound="LatentModel")
 
 
+def found_device(asked: torch.device | str | None) -> torch.device:
+    """The one asked for, or else a GPU if there is one.
+
+    >>> found_device("cpu")
+    device(type='cpu')
+    """
+    if asked is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(asked)
+    except RuntimeError:
+        raise ValueError(f"there is no device {asked!r}; use 'cpu' or 'cuda'") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {str(asked)!r}: torch finds no GPU here; use 'cpu', or a torch with CUDA")
+    return device
+
+
 class Noise(NamedTuple):
     """Where latent draws get their noise from: `samples` of standard normals for each member, and row by row or not."""
 

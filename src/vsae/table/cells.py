@@ -40,7 +40,7 @@ class Storage(enum.Enum):
     DURATION = "duration"
     TIME = "time"
     INTERVAL = "interval"  # of pandas.cut; levels only
-    PICTURE = "picture"  # arrays, or images of Pillow; see pictures.py
+    PICTURE = "picture"  # arrays, or images of Pillow, paths among them or not; see pictures.py
 
 
 CALENDAR = frozenset({Storage.DATE, Storage.DATETIME})
@@ -95,7 +95,7 @@ def _since_midnight(values: list[Any]) -> NDArray[Any]:
 
 
 def _pictures(values: list[Any]) -> NDArray[Any]:
-    if any(np.ndim(value) < 2 for value in values):
+    if any(np.ndim(value) < 2 for value in values if not isinstance(value, str | os.PathLike)):
         raise Unmodelled("nested values")
     return objects(values)
 
@@ -160,6 +160,8 @@ def _recognise_objects(values: list[Any]) -> tuple[NDArray[Any], Storage]:
     readers = {_reader(each) for each in types} or {_FLOATS}
     if readers == {_INTEGERS, _FLOATS}:  # the one mixture with a meaning
         readers = {_FLOATS}
+    if {reader.storage for reader in readers} == {Storage.PICTURE, Storage.TEXT}:  # paths, and what was imputed
+        return _pictures(values), Storage.PICTURE
     if len(readers) > 1:
         raise Unmodelled(f"mixed types: {', '.join(sorted(each.__name__ for each in types))}")
     (reader,) = readers

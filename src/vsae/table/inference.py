@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from vsae.schema import NUMBERS, Kind
 from vsae.table.cells import CALENDAR, LABELS, UNITS, Cells, Storage, scalars
 from vsae.table.errors import TableError
-from vsae.table.pictures import NoPicture, is_bytes, shape_and_layout
+from vsae.table.pictures import NoPicture, is_bytes, is_path, shape_and_layout
 from vsae.table.plan import ColumnPlan
 from vsae.table.specs import Binary, Categorical, Count, Image, Keep, Ordinal, Positive, Real, Spec
 from vsae.table.units import EXACT, coarsest_unit, to_numbers
@@ -72,7 +73,8 @@ def _infer(name: str, facts: Facts) -> Spec:
     if not len(values):
         return Keep("no finite value" if len(facts.cells.values) else "no value to learn from")
     if facts.cells.storage is Storage.PICTURE:
-        return Image()
+        paths = filter(is_path, values.tolist())
+        return Image() if all(map(os.path.isfile, paths)) else Keep("pictures, and text that is no path of one")
     if facts.order is not None:
         return Ordinal() if len(facts.order) <= _MOST_LEVELS else Keep(f"{len(facts.order)} levels")
     if facts.categorical or facts.cells.storage in LABELS:

@@ -21,6 +21,7 @@ Shape = tuple[int, int, int]  # channels, height, width
 Layout = Literal["HW", "HWC", "CHW"]
 
 _MOST_CHANNELS = 4
+_PLAIN_MODES = ("1", "L", "RGB", "RGBA", "F")  # of Pillow's images, that are arrays as they are
 _WHITE = 65535  # of 16 bits
 _LONG = 200  # characters of a path that an error shows
 
@@ -83,6 +84,8 @@ def _array(value: Any, shape: Shape | None = None) -> NDArray[Any]:
         return _opened(value, shape)
     if _is_deep(value):
         return _shares(value)
+    if getattr(value, "mode", "L") not in _PLAIN_MODES:  # a palette's pixels are numbers of colours
+        value = value.convert("RGB")
     x = np.asarray(value)
     if x.dtype.kind not in "biuf":
         raise NoPicture(f"{type(value).__name__} values, which are no pictures")

@@ -93,7 +93,7 @@ def verdicts(readings: Readings, repeats: Sequence[Row]) -> list[Verdict]:
             readings, f"calibration error of levels ≤ {MOST_ECE} on average, every effort, MCAR and MAR",
             ("stated", "ece"), lambda value: value <= MOST_ECE, by_chance="ece_by_chance",
         ),
-        _crps(readings),
+        *_crps(readings),
         _pooled(repeats),
     ]  # fmt: skip
 
@@ -123,19 +123,25 @@ def _average(readings: Readings, method: str, mask: Mask, pick: Pick) -> float |
     return float(np.mean(list(values.values()))) if values else None
 
 
-def _crps(readings: Readings) -> Verdict:
-    asked = f"CRPS of `vsae` below that of {listed(PEERS)} on every table"
-    lower, places, worst = 0, 0, (-np.inf, "")
+def _crps(readings: Readings) -> list[Verdict]:
+    """Against the better of the others, on average and table by table."""
+    names = listed(PEERS)
+    found: list[tuple[float, str]] = []
     for setting in SETTINGS:
         pick = score(setting, "numbers", "crps")
         for place in readings.places():
             ours, peer = readings.of(place, DEFAULT, pick), readings.best(place, PEERS, pick)
             if ours is not None and peer is not None:
-                places, lower = places + 1, lower + (ours < peer)
-                worst = max(worst, (ours / peer, with_place(ours / peer, place)))
-    if not places:
-        return Verdict(asked, "not run", None)
-    return Verdict(asked, f"{lower} of {places}; at most × {worst[1]}", lower == places)
+                found.append((ours / peer, with_place(ours / peer, place)))
+    asked = [f"CRPS of `{DEFAULT}` below that of {names} {where}" for where in ("on average", "on every table")]
+    if not found:
+        return [Verdict(words, "not run", None) for words in asked]
+    mean = float(np.exp(np.mean(np.log([ratio for ratio, _ in found]))))
+    lower, worst = sum(ratio < 1 for ratio, _ in found), max(found)
+    return [
+        Verdict(asked[0], f"× {mean:.3f} (geometric mean) of the better one's", mean < 1),
+        Verdict(asked[1], f"{lower} of {len(found)}; at most × {worst[1]}", lower == len(found)),
+    ]
 
 
 def _pooled(repeats: Sequence[Row]) -> Verdict:

@@ -169,7 +169,9 @@ class FittedModel(Generic[ModelT]):
             return mean(distribution.mean)
         if self.encoding.affine(name):  # the mean may be taken first
             return self.encoding.expected(name, mean(distribution.mean), np.zeros(()))
-        loc, scale = (x.flatten(0, 1).cpu().numpy() for x in (distribution.mean, distribution.scale))
+        # not the σ of draws: where a bound is the value of most cells, a mean was trained to go with its own
+        trained = distribution.trained_scale if isinstance(distribution, Gaussian) else distribution.scale
+        loc, scale = (x.flatten(0, 1).cpu().numpy() for x in (distribution.mean, trained))
         natural = torch.from_numpy(self.encoding.expected(name, loc, scale))
         return mean(natural.unflatten(0, distribution.mean.shape[:2]).to(self.device))
 

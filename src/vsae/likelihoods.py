@@ -86,10 +86,15 @@ class Gaussian(_Scored):
 
     loc: Tensor  # (E, B, variables)
     log_scale: Tensor  # broadcastable to it
+    spread: Tensor | float = 0.0  # what of it calibration has added
 
     @property
     def scale(self) -> Tensor:
         return self.log_scale.exp().expand_as(self.loc)
+
+    @property
+    def trained_scale(self) -> Tensor:
+        return (self.log_scale - self.spread).exp().expand_as(self.loc)
 
     @property
     def mean(self) -> Tensor:
@@ -476,13 +481,13 @@ class ScaledHead(Head):
         """log σ of each column, (E, 1, columns)"""
         return self.slow_log_scale * _PACE
 
-    def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor]:
+    def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
+        """loc, log σ, and what of the latter calibration has added."""
         loc, cell = raw[..., : self.columns], raw[..., self.columns :]
         column = self.column_log_scale
         log_scale = column + self.per_cell * cell if cell.shape[-1] else column
-        if not self.training:
-            log_scale = log_scale + self.spread
-        return loc, log_scale.clamp(*_SCALE_RANGE)
+        spread = 0.0 if self.training else self.spread
+        return loc, (log_scale + spread).clamp(*_SCALE_RANGE), spread
 
 
 class GaussianHead(ScaledHead):
@@ -504,7 +509,7 @@ class VectorHead(ScaledHead):
         self.shape = (len(block), block.width)
 
     def forward(self, raw: Tensor) -> Vector:
-        loc, log_scale = self._gaussian_parameters(raw)
+        loc, log_scale, _ = self._gaussian_parameters(raw)
         return Vector(Gaussian(loc.unflatten(-1, self.shape), log_scale.unflatten(-1, self.shape)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from vsae.config import VSAEConfig
 from vsae.fitted import FittedVSAE
 from vsae.fitting import fit
-from vsae.schema import Schema, categorical, real
+from vsae.schema import Schema, categorical, ordinal, real
 from vsae.trust import Sureness, Trust
 
 SCHEMA = Schema([real("useful"), real("noise"), categorical("clear", 3), categorical("coin", 2)])
@@ -122,3 +123,36 @@ def test_what_is_right_already_and_what_is_unknown_stay_as_they_are():
     assert Sureness.fit([]) == Sureness() == (0.0, 1.0)
     certain = np.array([[1.0, 0.0], [0.5, 0.5]])
     np.testing.assert_allclose(Sureness()(certain), certain, atol=1e-5)
+
+
+def test_a_column_may_be_surer_than_the_others():
+    common = Sureness()
+    x, said = overconfident(3000, 0)
+    own = common.shifted(x, said)
+    assert own.slope == common.slope
+    assert own.shift < -0.2
+    few = common.shifted(x[:5], said[:5])
+    assert abs(few.shift) < 0.2  # five cells say nothing
+    assert common.shifted(x[:0], said[:0]) == common
+
+
+def test_levels_are_drawn_as_often_as_is_stated():
+    """Of all three families of levels, and of a model that is made to state other shares than it decodes."""
+    rng = np.random.default_rng(3)
+    schema = Schema([categorical("three", 3), categorical("two", 2), ordinal("grade", 4), ordinal("mark", 3)])
+    z = rng.normal(size=400)
+    columns = {
+        "three": np.digitize(z + rng.normal(size=400), [-0.5, 0.5]),
+        "two": (z + rng.normal(size=400) > 0).astype(int),
+        "grade": np.digitize(z + rng.normal(size=400), [-1, 0, 1]),
+        "mark": np.digitize(z, [-0.3, 0.9]),
+    }
+    mask = rng.random((400, 4)) < 0.6
+    fitted = fit(schema, columns, mask, VSAEConfig(steps=80, members=2))
+    assert fitted.trust is not None
+    fitted.trust = replace(fitted.trust, weight=dict.fromkeys(columns, 0.3))
+    stated, tables = fitted.probabilities(columns, mask), fitted.draw(columns, mask, 200)
+    for i, name in enumerate(columns):
+        hidden, levels = ~mask[:, i], np.arange(stated[name].shape[1])
+        drawn = (np.stack([table[name] for table in tables])[:, :, None] == levels).mean(axis=0)
+        assert np.abs(drawn - stated[name])[hidden].mean() < 0.035  # .02 by chance

@@ -20,13 +20,15 @@ from vsae.batch import Batch
 from vsae.encoding import Columns, Encoding, Mask, as_dtype, numeric_blocks
 from vsae.fit_error import FitError
 from vsae.latent_model import Draws, ModelT, Noise
-from vsae.likelihoods import Gaussian, Vector
+from vsae.likelihoods import Gaussian, Levels, Loose, Vector
 from vsae.randomness import generator, private_rng
 from vsae.schema import DISCRETE, Block, Family, Schema
 from vsae.shapes import Shapes
 from vsae.training import History
-from vsae.trust import Trust
+from vsae.trust import Trust, log_odds
 
+_RAREST = 1e-9  # probability of a level
+_TILTS = 3
 _FEWEST_SAMPLES = 12  # of all members together, to tell an estimate and its spread from
 CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
 
@@ -118,7 +120,7 @@ class FittedModel(Generic[ModelT]):
 
     def _samples(self, n: int) -> int:
         """Latent draws of a member, for `n` of all of them."""
-        fewest = _FEWEST_SAMPLES if self.shapes else 1
+        fewest = _FEWEST_SAMPLES if self.shapes or self.trust else 1
         return max(-(-max(n, fewest) // self.model.config.members), self.model.importance_samples)
 
     def _fit_error(self, n: int, seed: int) -> FitError | None:
@@ -197,14 +199,36 @@ class FittedModel(Generic[ModelT]):
         deviates = {} if common is None else common.deviates(batch, rng)
         drawn = {}
         for name, x in draws.data.items():
-            drawn[name] = x.sample(rng, deviates.get(name)) if isinstance(x, Gaussian) else x.sample(rng)
-            if name in self.shapes and isinstance(x, Gaussian) and draws.log_weight is None:
-                drawn[name] = self.shapes[name](x, drawn[name], samples, rng)
+            if isinstance(x, Gaussian):
+                drawn[name] = x.sample(rng, deviates.get(name))
+                if name in self.shapes and draws.log_weight is None:
+                    drawn[name] = self.shapes[name](x, drawn[name], samples, rng)
+            elif isinstance(x, Levels) and self.trust is not None and draws.log_weight is None:
+                drawn[name] = self._as_stated(name, x, samples, self.trust).sample(rng)
+            else:
+                drawn[name] = x.sample(rng)
         drawn = {name: x.unflatten(1, (samples, -1)) for name, x in drawn.items()}  # (E, S, B, …)
         if draws.log_weight is not None:
             chosen = _resampled(draws.log_weight, -(-n // members), rng)  # (E, each, B)
             drawn = {name: _along_draws(x, chosen) for name, x in drawn.items()}
         return {name: dealt(x, n) for name, x in drawn.items()}
+
+    def _as_stated(self, name: str, x: Levels, samples: int, trust: Trust) -> Levels | Loose:
+        """All draws tilted alike, for levels to come up as often as is stated."""
+
+        def decoded() -> NDArray[np.float64]:
+            """(B, …)"""
+            return tilted.mean.unflatten(1, (samples, -1)).mean((0, 1)).double().cpu().numpy()
+
+        block = next(block for block in self.schema.blocks if block.name == name)
+        size = log_odds if block.family is Family.BERNOULLI else (lambda share: np.log(np.maximum(share, _RAREST)))
+        tilted: Levels | Loose = x
+        stated = side_by_side(block, trust(per_variable(block, decoded())))
+        tilt = torch.zeros(stated.shape).to(x.mean)
+        for _ in range(_TILTS):  # a mean of tilted shares is not a tilted mean: it takes a few rounds
+            tilt = tilt + torch.from_numpy(size(stated) - size(decoded())).to(x.mean)
+            tilted = x.tilted(tilt.repeat(samples, *[1] * (tilt.dim() - 1)))
+        return tilted
 
     def _fill(self, columns: Columns, mask: Mask, imputed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Observed cells as they came, bit for bit; the others imputed, in the column's own dtype."""
@@ -247,3 +271,13 @@ def per_variable(block: Block, x: NDArray[np.float64]) -> dict[str, NDArray[np.f
     else:
         parts = np.split(x, np.cumsum(block.sizes)[:-1], axis=1)
     return {variable.name: part for variable, part in zip(block.variables, parts, strict=True)}
+
+
+def side_by_side(block: Block, shares: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """What `per_variable` took apart, as it was."""
+    parts = [shares[variable.name] for variable in block.variables]
+    if block.family is Family.BERNOULLI:
+        return np.stack([share[:, 1] for share in parts], axis=1)
+    if block.family is Family.CUMULATIVE:
+        return np.stack([np.pad(share, ((0, 0), (0, max(block.sizes) - share.shape[1]))) for share in parts], axis=1)
+    return np.concatenate(parts, axis=1)

@@ -76,6 +76,11 @@ def _normal_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
     return torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
 
 
+def _gumbel_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Noise that makes the highest of log probabilities a draw."""
+    return -torch.log(-torch.log(_uniform_like(x, generator).clamp_min(1e-20)))
+
+
 def _normal_log_density(deviation: Tensor, log_scale: Tensor) -> Tensor:
     return -0.5 * (deviation * torch.exp(-log_scale)) ** 2 - log_scale - _HALF_LOG_TAU
 
@@ -217,6 +222,10 @@ class Bernoulli(_Scored):
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return (_uniform_like(self.logits, generator) < self.mean).long()
+
+    def tilted(self, tilt: Tensor) -> Bernoulli:
+        """With something added to the log odds of each level 1."""
+        return Bernoulli(self.logits + tilt)
 
     def log_prob(self, values: Tensor) -> Tensor:
         return self.expected_log_prob(values.to(self.logits.dtype))
@@ -369,8 +378,11 @@ class Categorical(_Scored):
         return self.segments.argmax(self.logits)
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        uniform = _uniform_like(self.logits, generator).clamp_min(1e-20)
-        return self.segments.argmax(self.logits - torch.log(-torch.log(uniform)))  # the Gumbel trick
+        return self.segments.argmax(self.logits + _gumbel_like(self.logits, generator))
+
+    def tilted(self, tilt: Tensor) -> Categorical:
+        """With something added to the log probability of each level."""
+        return Categorical(self.logits + tilt, self.segments)
 
     def log_prob(self, values: Tensor) -> Tensor:
         index = (values + self.segments.offsets).expand(*self.logits.shape[:-1], -1)
@@ -418,6 +430,10 @@ class Cumulative(_Scored):
         draw = self.location + self.log_scale.exp() * torch.logit(uniform)
         return (draw[..., None] > self.cutpoints[..., 1:-1]).sum(-1)
 
+    def tilted(self, tilt: Tensor) -> Loose:
+        """With something added to the log probability of each level, which then follow no cutpoints any more."""
+        return Loose(self.log_probs + tilt)
+
     def log_prob(self, values: Tensor) -> Tensor:
         index = values[..., None]
         cutpoints = self.cutpoints.expand(*self.location.shape, -1)
@@ -438,6 +454,23 @@ class Cumulative(_Scored):
 
     def _standard(self, cutpoints: Tensor) -> Tensor:
         return (cutpoints - self.location[..., None]) * torch.exp(-self.log_scale)[..., None]
+
+
+@dataclass(frozen=True)
+class Loose:
+    """Levels of several variables, side by side as those of `Cumulative` are; to be drawn from."""
+
+    logits: Tensor  # (E, B, variables, most levels)
+
+    @property
+    def mean(self) -> Tensor:
+        return torch.softmax(self.logits, dim=-1)
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        return (self.logits + _gumbel_like(self.logits, generator)).argmax(-1)
+
+
+Levels = Bernoulli | Categorical | Cumulative  # distributions of levels
 
 
 def _log_logistic_mass(a: Tensor, b: Tensor) -> Tensor:

@@ -110,7 +110,7 @@ class Sureness(NamedTuple):
     @classmethod
     def fit(cls, cells: Iterable[tuple[NDArray[Any], NDArray[np.float64]]]) -> Sureness:
         """Greatest likelihood on truth (n,) and probabilities (n, levels), drawn towards no change."""
-        parts = [(_log_odds(share.max(axis=1)), share.argmax(axis=1) == x) for x, share in cells if len(x)]
+        parts = [(log_odds(share.max(axis=1)), share.argmax(axis=1) == x) for x, share in cells if len(x)]
         if not parts:
             return cls()
         odds, right = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -125,7 +125,7 @@ class Sureness(NamedTuple):
 
     def shifted(self, x: NDArray[Any], share: NDArray[np.float64]) -> Sureness:
         """A line of the same slope for one column, by its truth (n,) and probabilities (n, levels); leaning to this."""
-        odds, right = _log_odds(share.max(axis=1)), share.argmax(axis=1) == x
+        odds, right = log_odds(share.max(axis=1)), share.argmax(axis=1) == x
         more = 0.0
         for _ in range(_NEWTON_STEPS):
             expected = 1 / (1 + np.exp(-(self.shift + more + self.slope * odds)))
@@ -139,7 +139,7 @@ class Sureness(NamedTuple):
         others = share.copy()
         np.put_along_axis(others, top, 0.0, axis=1)
         others /= np.maximum(others.sum(axis=1, keepdims=True), 1e-300)
-        odds = self.shift + self.slope * _log_odds(np.take_along_axis(share, top, axis=1))
+        odds = self.shift + self.slope * log_odds(np.take_along_axis(share, top, axis=1))
         second = others.max(axis=1, keepdims=True)
         sure = np.maximum(1 / (1 + np.exp(-odds)), second / (1 + second) + _MARGIN)
         out = others * (1 - sure)
@@ -147,7 +147,7 @@ class Sureness(NamedTuple):
         return np.asarray(out, dtype=np.float64)
 
 
-def _log_odds(share: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_odds(share: NDArray[np.float64]) -> NDArray[np.float64]:
     share = np.clip(share, 1e-6, 1 - 1e-6)
     return np.asarray(np.log(share) - np.log1p(-share), dtype=np.float64)
 

@@ -36,6 +36,7 @@ _PLACES = 12  # estimates, at which the shape of a column is looked at
 _NEAR, _NEAR_LUMPED = 1 / 3, 1 / 6  # by so many of its cells, those with the nearest estimates,
 _FEWEST_CELLS = 60  # and at least so many
 _LUMP = 0.3  # of a column's cells have the same value
+_NARROWEST = 1e-6  # spread of draws, in standard units
 _ENOUGH_LUMPS = 2000  # cells, counting each as often as it takes
 
 
@@ -128,7 +129,8 @@ def calibrate(model: VSAE, batches: Sequence[Batch], expected: Mapping[str, Size
             head.spread += shift[:, None]
             if isinstance(head, GaussianHead):
                 errors = errors._replace(variance=errors.variance * torch.exp(2 * shift[:, None]))
-                shapes[name] = _shapes(errors, sizes.absolute - errors.sizes.absolute)
+                surplus = sizes.absolute - errors.sizes.absolute
+                shapes[name] = _shapes(errors, torch.where(torch.isfinite(surplus), surplus, 0.0))
     return shapes
 
 
@@ -153,7 +155,7 @@ def _shape(estimate: Tensor, x: Tensor, spread: Tensor, surplus: Tensor) -> tupl
         estimate = (estimate + noise * torch.randn(times, len(x), device=x.device, dtype=x.dtype)).flatten()
         y = x.repeat(times)
     else:
-        times, y = 1, torch.exp(surplus) * (x - estimate) / spread
+        times, y = 1, torch.exp(surplus) * (x - estimate) / spread.clamp_min(_NARROWEST)
     order = estimate.argsort()
     estimate, y = estimate[order], y[order]
     half = max((_NEAR_LUMPED if lumped else _NEAR) * len(y), _FEWEST_CELLS * times) / 2

@@ -281,8 +281,10 @@ def _batches_to_calibrate_by(data: Batch, schema: Schema, config: VSAEConfig, se
         rows = torch.randperm(data.rows, device=data.mask.device)
     if data.withheld is not None:
         rows = rows[data.withheld[rows].any(1).sort(descending=True, stable=True).indices]
-    at_once = _affordable_rows(schema, config, _MOST_CALIBRATION_ROWS) // 8 + 1  # each has many ways and draws
-    return [data.take(some).for_members() for some in rows[:_MOST_CALIBRATION_ROWS].split(at_once)]
+    affordable = _affordable_rows(schema, config, _MOST_CALIBRATION_ROWS)
+    most = min(4 * affordable, _MOST_CALIBRATION_ROWS)
+    at_once = affordable // 8 + 1  # each has many ways and draws
+    return [data.take(some).for_members() for some in rows[:most].split(at_once)]
 
 
 @torch.no_grad()

@@ -52,7 +52,7 @@ class Shapes:
         loc, scale, raw = (x.unflatten(1, (samples, -1)) for x in (decoded.loc, decoded.scale, raw))
         estimate = loc.mean((0, 1))  # (B, variables)
         spread = ((scale**2).mean((0, 1)) + loc.var((0, 1))).sqrt()
-        x = self.at(estimate, torch.special.ndtr((raw - estimate) / spread), generator)
+        x = self.at(estimate, torch.special.ndtr((raw - estimate) / spread.clamp_min(1e-12)), generator)
         return torch.where(self.lumped.to(x.device), x, estimate + spread * x).flatten(1, 2)
 
     def at(self, estimate: Tensor, rank: Tensor, generator: torch.Generator | None = None) -> Tensor:

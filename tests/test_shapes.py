@@ -88,3 +88,14 @@ def test_shapes_are_kept_in_files(zero_inflated, tmp_path):
     ours, theirs = (model.draw(new, seen, 2) for model in (fitted, FittedVSAE.load(tmp_path / "model")))
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(one["b"], other["b"])
+
+
+def test_the_value_that_many_cells_share_is_drawn_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=500)
+    columns = {"a": z, "third": np.where(rng.random(500) < 0.5, 1 / 3, z)}
+    mask = rng.random((500, 2)) < 0.7
+    schema = Schema([real("a"), real("third")])
+    fitted = fit(schema, columns, mask, config_for(schema, 500, "fast", steps=60))
+    draws = np.stack([table["third"][~mask[:, 1]] for table in fitted.draw(columns, mask, 20)])
+    assert (draws == 1 / 3).mean() == pytest.approx(0.5, abs=0.1)

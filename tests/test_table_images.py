@@ -279,3 +279,10 @@ def test_colours_of_a_palette_are_looked_up():
     frame = pd.DataFrame({"picture": pd.Series([red.quantize(4), red], dtype=object)})
     encoded = Table.fit(frame).encode(frame).columns["picture"]
     np.testing.assert_array_equal(encoded[0], encoded[1])
+
+
+@pytest.mark.parametrize("kind", ["categorical", "real", "ordinal"])
+def test_pictures_are_no_levels_and_no_numbers(kind):
+    frame, _ = squares(30)
+    with pytest.raises(TableError, match="column 'picture' holds pictures; use image, or pass 'keep'"):
+        Table.fit(frame, schema={"picture": kind})

@@ -74,7 +74,7 @@ def parts_of(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except FileFormatError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FileFormatError(f"{path}: the parts of this file do not fit together ({reason})") from None
 

@@ -30,6 +30,8 @@ Scaling = Literal["standard", "minmax"]
 
 _BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
 _DECIMALS = range(-3, 7)  # that numbers may have; beyond, they come as they are
+_COMMON = 0.1  # of a column's cells
+_HIT = 1e-5  # standard units; float32 has seven digits
 _SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
 
 
@@ -52,21 +54,22 @@ class Encoding:
     low: Mapping[str, NDArray[np.float64]]  # least and greatest value seen, in standard units
     high: Mapping[str, NDArray[np.float64]]
     decimals: Mapping[str, NDArray[np.int64]]  # of the values seen; -1 are tens, beyond _DECIMALS: any number
+    common: Mapping[str, NDArray[np.float64]]  # the value that many cells of a column share, or NaN; in natural units
     scaling: Scaling = "standard"
 
     @classmethod
     def fit(cls, schema: Schema, columns: Columns, mask: Mask, scaling: Scaling = "standard") -> Encoding:
         _check_mask(schema, mask)
-        loc, scale, low, high, decimals = {}, {}, {}, {}, {}
+        loc, scale, low, high, decimals, common = {}, {}, {}, {}, {}, {}
         for block in numeric_blocks(schema):
             natural = _stack(block, columns, mask)  # NaN where not observed
             warped = _warp(block, natural)
-            decimals[block.name] = _decimals(block, natural)
+            decimals[block.name], common[block.name] = _decimals(block, natural), _common(block, natural)
             loc[block.name], scale[block.name] = _location_and_scale(warped, scaling)
             y = (warped - loc[block.name]) / scale[block.name]
             low[block.name] = np.nan_to_num(np.fmin.reduce(y, axis=0), nan=0.0)
             high[block.name] = np.nan_to_num(np.fmax.reduce(y, axis=0), nan=0.0)
-        return cls(schema, loc, scale, low, high, decimals, scaling)
+        return cls(schema, loc, scale, low, high, decimals, common, scaling)
 
     def encode(self, columns: Columns, mask: Mask) -> Batch:
         """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""
@@ -90,7 +93,7 @@ class Encoding:
     def decode(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Standard units → columns in natural units, of the blocks given; `values` holds a single number per count.
 
-        Numbers have as many decimals as those seen.
+        Numbers have as many decimals as those seen; what is meant for the value that many cells share is that value.
         """
         columns: dict[str, NDArray[Any]] = {}
         for block in self.schema.blocks:
@@ -158,6 +161,10 @@ class Encoding:
 
     def _natural(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
         x = self.rounded(block, _unwarp(block, self._unstandardise(block, y)))
+        if block.family is not Family.VECTOR:
+            common = self.common[block.name]
+            with np.errstate(invalid="ignore"):  # NaN is near nothing
+                x = np.where(np.abs(y - self._standardise(block, _warp(block, common))) < _HIT, common, x)
         # for a draw this is exactly the interval likelihood: a bound owns the tail behind it
         return self.admissible(block.name, x) if block.family is Family.INTERVAL else x
 
@@ -167,7 +174,7 @@ class Encoding:
         for j, digits in enumerate(self.decimals[block.name].tolist()):
             if digits in _DECIMALS:
                 least = 10.0**-digits if block.variables[j].kind is Kind.POSITIVE else -np.inf
-                out[:, j] = np.maximum(np.round(x[:, j], digits), least)
+                out[:, j] = np.maximum(np.round(x[:, j], digits), least) + 0.0  # no -0.0
         return out
 
     def _within(self, block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -235,7 +242,29 @@ def _decimals(block: Block, x: NDArray[np.float64]) -> NDArray[np.int64]:
     for j in range(0 if block.family is Family.VECTOR else len(block)):
         seen = x[:, j][~np.isnan(x[:, j])]
         if len(seen):
-            found[j] = next((d for d in _DECIMALS if np.array_equal(np.round(seen, d), seen)), _DECIMALS.stop)
+            found[j] = next((digits for digits in _DECIMALS if _has_decimals(seen, digits)), _DECIMALS.stop)
+    return found
+
+
+def _has_decimals(x: NDArray[np.float64], digits: int) -> bool:
+    """Up to the last bits of a product such as 3 · 0.1, or of a number that was a float32 once."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = np.array_equal(x.astype(np.float32), x)
+        return bool((np.abs(np.round(x, digits) - x) <= 4 * np.finfo("f4" if single else "f8").eps * np.abs(x)).all())
+
+
+def _common(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """
+    >>> from vsae.schema import Schema, real
+    >>> (block,) = Schema([real("a"), real("b")]).blocks
+    >>> _common(block, np.array([[0.0, 1.0], [0.0, 2.0], [1.5, np.nan], [np.nan, 4.0], [7.0, 8.0]] * 5))
+    array([ 0., nan])
+    """
+    found = np.full(len(block), np.nan)
+    for j in range(0 if block.family is Family.VECTOR else len(block)):
+        values, counts = np.unique(x[:, j][~np.isnan(x[:, j])], return_counts=True)
+        if len(values) and counts.max() > max(_COMMON * counts.sum(), 1):
+            found[j] = values[counts.argmax()]
     return found
 
 

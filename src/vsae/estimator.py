@@ -21,6 +21,7 @@ from vsae.config import VSAEConfig
 from vsae.effort import Effort, config_for
 from vsae.fitted import FittedVSAE
 from vsae.fitting import fit
+from vsae.latent_model import found_device
 from vsae.privacy import Closeness, closeness
 from vsae.progress import training_progress
 from vsae.table import Encoded, Table, TableError
@@ -329,8 +330,9 @@ def _number(name: str, value: Any) -> int:
 def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     """An imputer from a file that `VSAEImputer.save` wrote."""
     tensors, content = checkpoint.read(path, "imputer")
+    there = found_device(device)
     with checkpoint.parts_of(path):
-        fitted = FittedVSAE.from_parts(tensors, content["model"], device)
+        fitted = FittedVSAE.from_parts(tensors, content["model"], there)
         imputer = VSAEImputer(unknown=content["unknown"], config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
         imputer._seed = int(content["seed"])

@@ -33,7 +33,7 @@ from vsae.shapes import Shapes
 from vsae.training import History
 from vsae.trust import Trust
 
-_ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals")
+_ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals", "common")
 _STEERING = "steering."
 _CANDIDATES = 20_000  # latents drawn for conditional generation, at least
 _HIDDEN_FOR_MARGINALS = 0.15  # of the observed cells,
@@ -193,6 +193,7 @@ class FittedVSAE(FittedModel[VSAE]):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> FittedVSAE:
+        device = found_device(device)
         with checkpoint.parts_of(path):
             return cls.from_parts(*checkpoint.read(path, "model"), device)
 
@@ -233,9 +234,7 @@ class FittedVSAE(FittedModel[VSAE]):
         steering = Steering.from_arrays(arrays) if arrays else None
         shaped = {name: _under(f"shapes.{name}.", tensors) for name in parts["loc"]}
         shapes = {name: Shapes.from_tensors(found) for name, found in shaped.items() if found}
-        return cls(
-            model.to(found_device(device)).eval(), encoding, History(**content["history"]), trust, shapes, steering
-        )
+        return cls(model.to(device).eval(), encoding, History(**content["history"]), trust, shapes, steering)
 
     def _generate(self, start: int, n: int, seed: int, condition: Condition) -> tuple[dict[str, NDArray[Any]], Mask]:
         """Rows of one chunk, dealt out to the members in turn."""

@@ -26,13 +26,14 @@ from vsae.latent_model import LatentModel, ModelT, found_device
 from vsae.model import VSAE
 from vsae.randomness import private_rng
 from vsae.remasking import remask
-from vsae.schema import Kind, Schema
+from vsae.schema import DISCRETE, Kind, Schema
 from vsae.training import Callback, History, Learn, Progress, TrainingDiverged, train
 from vsae.trust import Trust
 from vsae.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
 _MOST_CALIBRATION_ROWS = 2000
+_CALIBRATION_NUMBERS = 2**21  # of all members; a dozen floats are kept of each
 _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
 _FEWEST_PRIOR_ROWS = 500  # where complete rows are wanted; if these are fewer, the next best come to them
 _ROWS_LOOKED_AT = 100_000  # for them
@@ -281,9 +282,9 @@ def _batches_to_calibrate_by(data: Batch, schema: Schema, config: VSAEConfig, se
         rows = torch.randperm(data.rows, device=data.mask.device)
     if data.withheld is not None:
         rows = rows[data.withheld[rows].any(1).sort(descending=True, stable=True).indices]
-    affordable = _affordable_rows(schema, config, _MOST_CALIBRATION_ROWS)
-    most = min(4 * affordable, _MOST_CALIBRATION_ROWS)
-    at_once = affordable // 8 + 1  # each has many ways and draws
+    numbers = sum(v.entries for v in schema.variables if v.family not in DISCRETE and v.kind is not Kind.IMAGE)
+    most = min(_MOST_CALIBRATION_ROWS, max(64, _CALIBRATION_NUMBERS // (config.members * max(numbers, 1))))
+    at_once = _affordable_rows(schema, config, most) // 8 + 1  # each has many ways and draws
     return [data.take(some).for_members() for some in rows[:most].split(at_once)]
 
 

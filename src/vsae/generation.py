@@ -131,7 +131,7 @@ class RowGenerator:
         return {v.name: columns[v.name] for v in self.schema.variables}
 
     def _redrawn(self, columns: Columns, visible: Mask, rng: torch.Generator) -> Drawn:
-        """Every cell of some rows, as a hole would be filled, given those that are visible."""
+        """Every cell of some rows, given those that are visible; with normal noise, as but their ranks count."""
         members = self.model.config.members
         batch = self.encoding.encode(columns, visible).to(self.device).split(members)
         with private_rng(int(torch.randint(2**31, (1,), generator=rng, device=self.device)), self.device):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from vsae.images import ImageSettings, Painter, image_blocks
 from vsae.likelihoods import Bernoulli, Distribution, Head, Variance, head_for
 from vsae.nets import MLP, NetShape
-from vsae.schema import Schema
+from vsae.schema import Family, Schema
 
 DataDistribution = Mapping[str, Distribution]  # block name → distribution over its variables
 
@@ -48,7 +48,9 @@ class Heads(nn.ModuleDict):
 
     def __init__(self, schema: Schema, variance: Variance, pixel_variance: float | None, images: ImageSettings) -> None:
         heads = {b.name: head_for(b, images.members, variance, pixel_variance) for b in schema.blocks}
-        self.numbers_per_row = 2 * sum(head.n_parameters for head in heads.values())  # floats a decoded row keeps alive
+        # floats that a decoded row keeps alive; ordered levels have few parameters, and yet a probability each
+        levels = sum(len(b) * max(b.sizes) for b in schema.blocks if b.family is Family.CUMULATIVE)
+        self.numbers_per_row = 2 * (sum(head.n_parameters for head in heads.values()) + levels)
         for block in image_blocks(schema) if images.net == "conv" else ():
             painter = Painter(block, images)
             heads[block.name] = PaintedHead(painter, heads[block.name])

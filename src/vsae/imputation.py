@@ -28,7 +28,7 @@ from vsae.training import History
 from vsae.trust import Trust, log_odds
 
 _RAREST = 1e-9  # probability of a level
-_TILTS = 3
+_TILTS = 2
 _FEWEST_SAMPLES = 12  # of all members together, to tell an estimate and its spread from
 CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
 
@@ -204,7 +204,9 @@ class FittedModel(Generic[ModelT]):
                 if name in self.shapes and draws.log_weight is None:
                     drawn[name] = self.shapes[name](x, drawn[name], samples, rng)
             elif isinstance(x, Levels) and self.trust is not None and draws.log_weight is None:
-                drawn[name] = self._as_stated(name, x, samples, self.trust).sample(rng)
+                block = next(block for block in self.schema.blocks if block.name == name)
+                hidden = ~batch.mask[0, :, list(block.attributes)].all(-1)
+                drawn[name] = self._levels(block, x, hidden, samples, rng)
             else:
                 drawn[name] = x.sample(rng)
         drawn = {name: x.unflatten(1, (samples, -1)) for name, x in drawn.items()}  # (E, S, B, …)
@@ -213,20 +215,33 @@ class FittedModel(Generic[ModelT]):
             drawn = {name: _along_draws(x, chosen) for name, x in drawn.items()}
         return {name: dealt(x, n) for name, x in drawn.items()}
 
-    def _as_stated(self, name: str, x: Levels, samples: int, trust: Trust) -> Levels | Loose:
+    def _levels(self, block: Block, x: Levels, hidden: Tensor, samples: int, rng: torch.Generator) -> Tensor:
+        """Codes, (E, samples · B, variables), of rows (B,) in which some are hidden; in others they are not wanted."""
+        members, size = len(x.mean), len(hidden)
+        drawn = torch.zeros(members, samples, size, len(block), dtype=torch.long, device=hidden.device)
+        rows = hidden.nonzero()[:, 0]
+        if len(rows):
+            every = (torch.arange(samples, device=rows.device)[:, None] * size + rows).flatten()
+            some = self._as_stated(block, x.take(every), samples)
+            drawn[:, :, rows] = some.sample(rng).unflatten(1, (samples, -1))
+        return drawn.flatten(1, 2)
+
+    def _as_stated(self, block: Block, x: Levels, samples: int) -> Levels | Loose:
         """All draws tilted alike, for levels to come up as often as is stated."""
+        assert self.trust is not None
 
         def decoded() -> NDArray[np.float64]:
             """(B, …)"""
             return tilted.mean.unflatten(1, (samples, -1)).mean((0, 1)).double().cpu().numpy()
 
-        block = next(block for block in self.schema.blocks if block.name == name)
         size = log_odds if block.family is Family.BERNOULLI else (lambda share: np.log(np.maximum(share, _RAREST)))
         tilted: Levels | Loose = x
-        stated = side_by_side(block, trust(per_variable(block, decoded())))
+        shares = decoded()
+        stated = side_by_side(block, self.trust(per_variable(block, shares)))
         tilt = torch.zeros(stated.shape).to(x.mean)
-        for _ in range(_TILTS):  # a mean of tilted shares is not a tilted mean: it takes a few rounds
-            tilt = tilt + torch.from_numpy(size(stated) - size(decoded())).to(x.mean)
+        for i in range(_TILTS):  # a mean of tilted shares is not a tilted mean: it takes more than one
+            shares = shares if i == 0 else decoded()
+            tilt = tilt + torch.from_numpy(size(stated) - size(shares)).to(tilt)
             tilted = x.tilted(tilt.repeat(samples, *[1] * (tilt.dim() - 1)))
         return tilted
 

@@ -91,7 +91,7 @@ class Gaussian(_Scored):
 
     loc: Tensor  # (E, B, variables)
     log_scale: Tensor  # broadcastable to it
-    spread: Tensor | float = 0.0  # what of it calibration has added
+    trained_log_scale: Tensor | None = None  # before calibration; None: there was none
 
     @property
     def scale(self) -> Tensor:
@@ -99,7 +99,8 @@ class Gaussian(_Scored):
 
     @property
     def trained_scale(self) -> Tensor:
-        return (self.log_scale - self.spread).exp().expand_as(self.loc)
+        log_scale = self.log_scale if self.trained_log_scale is None else self.trained_log_scale
+        return log_scale.exp().expand_as(self.loc)
 
     @property
     def mean(self) -> Tensor:
@@ -222,6 +223,9 @@ class Bernoulli(_Scored):
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return (_uniform_like(self.logits, generator) < self.mean).long()
+
+    def take(self, rows: Tensor) -> Bernoulli:
+        return Bernoulli(self.logits[:, rows])
 
     def tilted(self, tilt: Tensor) -> Bernoulli:
         """With something added to the log odds of each level 1."""
@@ -380,6 +384,9 @@ class Categorical(_Scored):
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return self.segments.argmax(self.logits + _gumbel_like(self.logits, generator))
 
+    def take(self, rows: Tensor) -> Categorical:
+        return Categorical(self.logits[:, rows], self.segments)
+
     def tilted(self, tilt: Tensor) -> Categorical:
         """With something added to the log probability of each level."""
         return Categorical(self.logits + tilt, self.segments)
@@ -429,6 +436,9 @@ class Cumulative(_Scored):
         uniform = _uniform_like(self.location, generator).clamp(1e-7, 1 - 1e-7)
         draw = self.location + self.log_scale.exp() * torch.logit(uniform)
         return (draw[..., None] > self.cutpoints[..., 1:-1]).sum(-1)
+
+    def take(self, rows: Tensor) -> Cumulative:
+        return Cumulative(self.location[:, rows], self.log_scale[:, rows], self.cutpoints)
 
     def tilted(self, tilt: Tensor) -> Loose:
         """With something added to the log probability of each level, which then follow no cutpoints any more."""
@@ -514,13 +524,13 @@ class ScaledHead(Head):
         """log σ of each column, (E, 1, columns)"""
         return self.slow_log_scale * _PACE
 
-    def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
-        """loc, log σ, and what of the latter calibration has added."""
+    def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """loc, log σ, and the latter before calibration."""
         loc, cell = raw[..., : self.columns], raw[..., self.columns :]
         column = self.column_log_scale
         log_scale = column + self.per_cell * cell if cell.shape[-1] else column
-        spread = 0.0 if self.training else self.spread
-        return loc, (log_scale + spread).clamp(*_SCALE_RANGE), spread
+        trained = log_scale.clamp(*_SCALE_RANGE)
+        return (loc, trained, None) if self.training else (loc, (log_scale + self.spread).clamp(*_SCALE_RANGE), trained)
 
 
 class GaussianHead(ScaledHead):

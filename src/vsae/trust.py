@@ -32,7 +32,7 @@ _LEANING_NUMBERS = 30.0  # cells
 _LEANING_LEVELS = 4.0  # nats for the whole way from 0 to 1
 _LEANING_SURENESS = 60.0  # twice the nats for a change of the common line by 1,
 _LEANING_SHIFT = 30.0  # and of a column's own shift
-_NEWTON_STEPS = 8
+_NEWTON_STEPS = 20
 _MARGIN = 1e-9  # by which the likeliest level stays the likeliest
 
 Estimates = Mapping[str, NDArray[np.float64]]  # variable → (n,) or (n, d) means, or (n, levels) probabilities
@@ -119,7 +119,8 @@ class Sureness(NamedTuple):
             expected = 1 / (1 + np.exp(-design @ coefficients))
             gradient = design.T @ (right - expected) - _LEANING_SURENESS * (coefficients - none)
             curvature = (design.T * (expected * (1 - expected))) @ design + _LEANING_SURENESS * np.eye(2)
-            coefficients = coefficients + np.linalg.solve(curvature, gradient)
+            step = np.linalg.solve(curvature, gradient)
+            coefficients = coefficients + step / max(1.0, np.abs(step).max())  # where all are sure, steps overshoot
         shift, slope = coefficients
         return cls(float(shift), float(slope)) if slope > 0 else cls()
 

@@ -52,6 +52,8 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
     plan = replace(plan, kind=spec.kind, exponent=cells.exponent)
     if isinstance(spec, Image):
         return _with_shape(plan, cells, spec)
+    if cells.storage is Storage.PICTURE:
+        raise TableError(f"column {plan.label!r} holds pictures; use image, or pass 'keep'")
     if cells.storage not in LABELS:
         unit = coarsest_unit(cells)
         x = to_numbers(cells.finite, unit)

@@ -85,7 +85,10 @@ def _array(value: Any, shape: Shape | None = None) -> NDArray[Any]:
     if _is_deep(value):
         return _shares(value)
     if getattr(value, "mode", "L") not in _PLAIN_MODES:  # a palette's pixels are numbers of colours
-        value = value.convert("RGB")
+        try:
+            value = value.convert("RGB")
+        except ValueError as error:
+            raise NoPicture(f"an image of mode {value.mode} ({error})") from None
     x = np.asarray(value)
     if x.dtype.kind not in "biuf":
         raise NoPicture(f"{type(value).__name__} values, which are no pictures")

@@ -259,8 +259,8 @@ def test_weighted_estimates_and_draws_have_the_exact_conditional_mean():
     columns = {name: toy.x[0, :, i].numpy() for i, name in enumerate(names)}
     mask = np.ones((200, 4), dtype=bool)
     mask[:, 3] = False
-    unit = {part: {"gaussian": np.full(4, value)} for part, value in
-            (("loc", 0.0), ("scale", 1.0), ("low", -np.inf), ("high", np.inf))}  # fmt: skip
+    parts = {"loc": 0.0, "scale": 1.0, "low": -np.inf, "high": np.inf, "decimals": 7, "common": np.nan}
+    unit = {part: {"gaussian": np.full(4, value)} for part, value in parts.items()}
     fitted = FittedModel(toy.model.float(), Encoding(toy.model.schema, **unit, scaling="standard"))
     toy.weight, seen = toy.weight.float(), toy.weight[:, :3].double()
     noise = math.exp(2 * toy.log_scale) * torch.eye(3, dtype=torch.float64)

@@ -44,6 +44,7 @@ ROOMS = [
     "validation",
     "training",
     "trust",
+    "shapes",
     "calibration",
     "fit_error",
     "repainting",

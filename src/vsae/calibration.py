@@ -27,7 +27,7 @@ from vsae.remasking import remask
 from vsae.schema import Block, Family
 from vsae.shapes import RANKS, Shapes, normal_quantiles
 
-_DRAWS = 4
+_DRAWS = 2  # mirrored, so that their mean is that of many
 _WAYS = 4  # to hide known cells of each row
 _HIDDEN = 0.15  # of them
 _LEANING = 30.0  # cells: towards what all columns have in common, and a normal shape;
@@ -37,7 +37,6 @@ _NEAR, _NEAR_LUMPED = 1 / 3, 1 / 6  # by so many of its cells, those with the ne
 _FEWEST_CELLS = 60  # and at least so many
 _LUMP = 0.3  # of a column's cells have the same value
 _NARROWEST = 1e-6  # spread of draws, in standard units
-_ENOUGH_LUMPS = 2000  # cells, counting each as often as it takes
 
 
 class _Errors(NamedTuple):
@@ -149,16 +148,10 @@ def _shape(estimate: Tensor, x: Tensor, spread: Tensor, surplus: Tensor) -> tupl
     if len(x) < 2:
         return torch.arange(_PLACES).to(estimate), normal_quantiles().to(estimate).repeat(_PLACES, 1), False
     lumped = len(x) >= _FEWEST_CELLS and int(torch.unique(x, return_counts=True)[1].max()) > _LUMP * len(x)
-    if lumped:  # larger errors are no larger distances here, but estimates that know less
-        times = -(-_ENOUGH_LUMPS // len(x))
-        noise = (((x - estimate) ** 2).mean() * torch.expm1(2 * surplus).clamp_min(0.0)).sqrt()
-        estimate = (estimate + noise * torch.randn(times, len(x), device=x.device, dtype=x.dtype)).flatten()
-        y = x.repeat(times)
-    else:
-        times, y = 1, torch.exp(surplus) * (x - estimate) / spread.clamp_min(_NARROWEST)
+    y = x if lumped else torch.exp(surplus) * (x - estimate) / spread.clamp_min(_NARROWEST)
     order = estimate.argsort()
     estimate, y = estimate[order], y[order]
-    half = max((_NEAR_LUMPED if lumped else _NEAR) * len(y), _FEWEST_CELLS * times) / 2
+    half = max((_NEAR_LUMPED if lumped else _NEAR) * len(y), _FEWEST_CELLS) / 2
     places, quantiles, normal = [], [], normal_quantiles().to(y) * y.square().mean().sqrt()
     for k in range(_PLACES):
         middle = (k + 0.5) / _PLACES * len(y)
@@ -186,7 +179,8 @@ def _joined(parts: Sequence[Mapping[str, _Errors]]) -> Mapping[str, _Errors]:
 
 
 def _errors(model: VSAE, batch: Batch, hidden: Tensor) -> Mapping[str, _Errors]:
-    decoded = model.draws(batch.with_mask(batch.mask & ~hidden), Noise(model.config.members, _DRAWS, batch.rows)).data
+    noise = Noise(model.config.members, _DRAWS, batch.rows, mirrored=True)
+    decoded = model.draws(batch.with_mask(batch.mask & ~hidden), noise).data
 
     def of(block: Block) -> _Errors:
         parts = (decoded[block.name].mean, decoded[block.name].scale)  # type: ignore[attr-defined]
@@ -194,6 +188,6 @@ def _errors(model: VSAE, batch: Batch, hidden: Tensor) -> Mapping[str, _Errors]:
         x = batch.values[block.name][0]
         x = x[..., 0] if block.family is Family.INTERVAL else x.flatten(1)
         cells = hidden[0][:, list(block.attributes)].repeat_interleave(loc.shape[-1] // len(block), dim=-1)
-        return _Errors(x, loc.mean(1), loc.var(1), (scale**2).mean(1), cells)
+        return _Errors(x, loc.mean(1), loc.var(1, correction=0), (scale**2).mean(1), cells)
 
     return {block.name: of(block) for block in numeric_blocks(model.schema)}

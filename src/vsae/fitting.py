@@ -19,7 +19,7 @@ from vsae.calibration import calibrate, expected_errors
 from vsae.config import VSAEConfig
 from vsae.effort import config_for
 from vsae.em import learn as learn_by_em
-from vsae.encoding import Columns, Encoding, Mask
+from vsae.encoding import Columns, Encoding, Mask, numeric_blocks
 from vsae.fitted import FittedVSAE
 from vsae.imputation import FittedModel
 from vsae.latent_model import LatentModel, ModelT, found_device
@@ -187,7 +187,8 @@ def _fit(
         )
         if config.trust:
             fitted.trust = _trust(fitted, columns, mask, training)
-        to_calibrate = model if isinstance(model, VSAE) and config.variance != "fixed" else None
+        calibrated = isinstance(model, VSAE) and config.variance != "fixed" and numeric_blocks(schema)
+        to_calibrate = model if isinstance(model, VSAE) and calibrated else None
         if to_calibrate is not None:
             sizes = expected_errors(to_calibrate, _batches_to_calibrate_by(training, schema, config, seed), seed)
         if config.refit > 0 and training.withheld is not None:

@@ -20,20 +20,24 @@ def skewed(n: int, seed: int) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def drawn() -> tuple[np.ndarray, np.ndarray]:
-    """The truth of hidden cells of b in new rows, and 100 draws for each."""
-    train, new = skewed(1000, 0), skewed(400, 1)
-    mask = np.random.default_rng(2).random((1000, 3)) < 0.7
-    fitted = fit(SCHEMA, train, mask, config_for(SCHEMA, 1000, "fast"))
-    seen = np.ones((400, 3), dtype=bool)
-    seen[:, 1] = False
-    return new["b"], np.stack([table["b"] for table in fitted.draw(new, seen, 100)])
+    """The truth of hidden cells of b in new rows, and 100 draws for each; of three fits, as one may be unlucky."""
+    truth, draws = [], []
+    for seed in (0, 10, 20):
+        train, new = skewed(1000, seed), skewed(400, seed + 1)
+        mask = np.random.default_rng(seed + 2).random((1000, 3)) < 0.7
+        fitted = fit(SCHEMA, train, mask, config_for(SCHEMA, 1000, "fast"))
+        seen = np.ones((400, 3), dtype=bool)
+        seen[:, 1] = False
+        truth.append(new["b"])
+        draws.append(np.stack([table["b"] for table in fitted.draw(new, seen, 100)]))
+    return np.concatenate(truth), np.concatenate(draws, axis=1)
 
 
 def test_intervals_cover_what_they_say(drawn):
     truth, draws = drawn
-    for level, tolerance in ((0.5, 0.12), (0.9, 0.06)):
+    for level in (0.5, 0.9):
         low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0)
-        assert abs(((low < truth) & (truth < high)).mean() - level) < tolerance
+        assert abs(((low < truth) & (truth < high)).mean() - level) < 0.08
 
 
 def test_draws_are_as_skewed_as_the_errors(drawn):

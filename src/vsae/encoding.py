@@ -30,7 +30,7 @@ Scaling = Literal["standard", "minmax"]
 
 _BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
 _DECIMALS = range(-3, 7)  # that numbers may have; beyond, they come as they are
-_COMMON = 0.1  # of a column's cells
+_COMMON = 0.1  # of a column's cells; well below what a sample of them must show for a lump (calibration.py)
 _HIT = 1e-5  # standard units; float32 has seven digits
 _SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
 
@@ -242,15 +242,16 @@ def _decimals(block: Block, x: NDArray[np.float64]) -> NDArray[np.int64]:
     for j in range(0 if block.family is Family.VECTOR else len(block)):
         seen = x[:, j][~np.isnan(x[:, j])]
         if len(seen):
-            found[j] = next((digits for digits in _DECIMALS if _has_decimals(seen, digits)), _DECIMALS.stop)
+            found[j] = _fewest_decimals(seen)
     return found
 
 
-def _has_decimals(x: NDArray[np.float64], digits: int) -> bool:
-    """Up to the last bits of a product such as 3 · 0.1, or of a number that was a float32 once."""
+def _fewest_decimals(x: NDArray[np.float64]) -> int:
+    """Up to the last bits of a product such as 3 · 0.1, or of numbers that were float32 once."""
     with np.errstate(over="ignore", invalid="ignore"):
         single = np.array_equal(x.astype(np.float32), x)
-        return bool((np.abs(np.round(x, digits) - x) <= 4 * np.finfo("f4" if single else "f8").eps * np.abs(x)).all())
+        last_bits = 4 * np.finfo("f4" if single else "f8").eps * np.abs(x)
+        return next((d for d in _DECIMALS if (np.abs(np.round(x, d) - x) <= last_bits).all()), _DECIMALS.stop)
 
 
 def _common(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:

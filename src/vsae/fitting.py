@@ -26,7 +26,7 @@ from vsae.latent_model import LatentModel, ModelT, found_device
 from vsae.model import VSAE
 from vsae.randomness import private_rng
 from vsae.remasking import remask
-from vsae.schema import DISCRETE, Kind, Schema
+from vsae.schema import Kind, Schema
 from vsae.training import Callback, History, Learn, Progress, TrainingDiverged, train
 from vsae.trust import Trust
 from vsae.validation import HeldOut
@@ -187,8 +187,8 @@ def _fit(
         )
         if config.trust:
             fitted.trust = _trust(fitted, columns, mask, training)
-        calibrated = isinstance(model, VSAE) and config.variance != "fixed" and numeric_blocks(schema)
-        to_calibrate = model if isinstance(model, VSAE) and calibrated else None
+        learned = config.variance != "fixed" and bool(numeric_blocks(schema))  # is there a σ to set right?
+        to_calibrate = model if isinstance(model, VSAE) and learned else None
         if to_calibrate is not None:
             sizes = expected_errors(to_calibrate, _batches_to_calibrate_by(training, schema, config, seed), seed)
         if config.refit > 0 and training.withheld is not None:
@@ -283,8 +283,8 @@ def _batches_to_calibrate_by(data: Batch, schema: Schema, config: VSAEConfig, se
         rows = torch.randperm(data.rows, device=data.mask.device)
     if data.withheld is not None:
         rows = rows[data.withheld[rows].any(1).sort(descending=True, stable=True).indices]
-    numbers = sum(v.entries for v in schema.variables if v.family not in DISCRETE and v.kind is not Kind.IMAGE)
-    most = min(_MOST_CALIBRATION_ROWS, max(64, _CALIBRATION_NUMBERS // (config.members * max(numbers, 1))))
+    numbers = sum(variable.entries for block in numeric_blocks(schema) for variable in block.variables)
+    most = min(_MOST_CALIBRATION_ROWS, max(64, _CALIBRATION_NUMBERS // (config.members * numbers)))
     at_once = _affordable_rows(schema, config, most) // 8 + 1  # each has many ways and draws
     return [data.take(some).for_members() for some in rows[:most].split(at_once)]
 

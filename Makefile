@@ -47,7 +47,7 @@ bench: $(INSTALLED)
 	$(BIN)/vsae bench scaling --out results/scaling/cpu.json
 
 peers: $(INSTALLED)
-	$(BIN)/python -m vsae.benchmark.peers.environments $(PEERS)
+	$(BIN)/python -m benchmarks.peers.environments $(PEERS)
 
 clean:
 	rm -rf $(VENV) .peers .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from vsae.config import VSAEConfig
-from vsae.encoding import Encoding
-from vsae.nets import NetShape
-from vsae.schema import Schema, binary, categorical, count, group, ordinal, positive, real, vector
+from vsae.data.encoding import Encoding
+from vsae.data.schema import Schema, binary, categorical, count, group, ordinal, positive, real, vector
+from vsae.model.config import VSAEConfig
+from vsae.model.nets import NetShape
 
 torch.set_num_threads(1)
 

@@ -13,9 +13,9 @@ from sklearn.exceptions import NotFittedError
 
 import vsae
 from vsae import MISSING, VSAEImputer, load
-from vsae.checkpoint import FileFormatError
-from vsae.config import VSAEConfig
 from vsae.datasets import make_clinic
+from vsae.model.config import VSAEConfig
+from vsae.storage.checkpoint import FileFormatError
 from vsae.table import Count, DataWarning, TableError
 
 pd = pytest.importorskip("pandas")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from test_images import SMALL, bars
 from torch.utils.data import DataLoader, Dataset
 
-from test_images import SMALL, bars
-from vsae.config import VSAEConfig
-from vsae.em import learn
-from vsae.encoding import Encoding
-from vsae.model import VSAE
+from vsae.data.encoding import Encoding
+from vsae.data.schema import Schema, SchemaError, categorical, group, image, real, vector
+from vsae.model.config import VSAEConfig
+from vsae.model.vsae import VSAE
 from vsae.multimodal import Collate, columns_of, fit_rows, impute_rows
-from vsae.schema import Schema, SchemaError, categorical, group, image, real, vector
+from vsae.training.em import learn
 
 
 class Rows(Dataset):

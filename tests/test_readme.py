@@ -16,10 +16,10 @@ def shown(kind: str, name: str) -> str:
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    from vsae.config import VSAEConfig
+    from vsae.model.config import VSAEConfig
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("vsae.fitting.VSAEConfig", lambda: VSAEConfig(steps=30))
+    monkeypatch.setattr("vsae.fitting.fit.VSAEConfig", lambda: VSAEConfig(steps=30))
 
 
 def test_the_python_example(elsewhere, capsys):
@@ -39,7 +39,7 @@ def test_the_python_example(elsewhere, capsys):
 def test_the_shell_example(elsewhere):
     from typer.testing import CliRunner
 
-    from vsae.cli import app
+    from vsae.cli.app import app
     from vsae.datasets import make_clinic
     from vsae.files import write_table
 

@@ -12,56 +12,21 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "vsae"
 
 ROOMS = [
-    "atomic",
-    "schema",
-    "missingness",
-    "metrics",
-    "pooling",
-    "batch",
-    "encoding",
-    "privacy",
-    "nets",
-    "images",
-    "features",
-    "likelihoods",
-    "proposals",
-    "guess",
-    "optimiser",
-    "remasking",
-    "aggregation",
-    "generative",
-    "prior",
-    "mixture",
-    "config",
-    "effort",
-    "randomness",
-    "latent_model",
+    "storage",
+    "data",
     "model",
-    "objective",
-    "em",
-    "baselines",
-    "checkpoint",
-    "validation",
     "training",
-    "trust",
-    "shapes",
-    "calibration",
-    "fit_error",
-    "repainting",
-    "progress",
+    "baselines",
+    "evaluation",
     "imputation",
-    "marginals",
     "generation",
-    "fitted",
     "fitting",
     "multimodal",
     "table",
-    "datasets",
-    "estimator",
     "files",
-    "demo",
-    "console",
-    "benchmark",
+    "datasets",
+    "progress",
+    "estimator",
     "cli",
     "__main__",
     "__init__",
@@ -110,7 +75,7 @@ class Absent:
         if name.split(".")[0] in {"typer", "rich", "narwhals", "pandas", "polars", "pyarrow", "scipy.stats"}:
             raise ImportError(f"{name} is not here")
 sys.meta_path.insert(0, Absent())
-import vsae.fitting, vsae.datasets, vsae.missingness, vsae.metrics, vsae.benchmark.scaling, vsae.benchmark.peers.runner
-import vsae.multimodal, vsae.benchmark.paper.runner
+import vsae.fitting.fit, vsae.datasets, vsae.data.missingness, vsae.evaluation.metrics, vsae.multimodal
+import benchmarks.scaling, benchmarks.peers.runner, benchmarks.paper.runner
 """
     subprocess.run([sys.executable, "-c", code], check=True)

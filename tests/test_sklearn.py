@@ -12,9 +12,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from vsae.config import VSAEConfig
 from vsae.estimator import VSAEImputer
-from vsae.nets import NetShape
+from vsae.model.config import VSAEConfig
+from vsae.model.nets import NetShape
 
 TINY = VSAEConfig(
     latent_dim=2,

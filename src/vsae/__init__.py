@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from vsae.config import VSAEConfig as VSAEConfig
+    from vsae.data.schema import Kind as Kind
+    from vsae.data.schema import Schema as Schema
     from vsae.estimator import MISSING as MISSING
     from vsae.estimator import Interval as Interval
     from vsae.estimator import VSAEImputer as VSAEImputer
     from vsae.estimator import load as load
-    from vsae.fitted import FittedVSAE as FittedVSAE
-    from vsae.fitting import fit as fit
-    from vsae.model import VSAE as VSAE
-    from vsae.pooling import Pooled as Pooled
-    from vsae.pooling import pool as pool
-    from vsae.schema import Kind as Kind
-    from vsae.schema import Schema as Schema
+    from vsae.evaluation.pooling import Pooled as Pooled
+    from vsae.evaluation.pooling import pool as pool
+    from vsae.fitting.fit import fit as fit
+    from vsae.fitting.fitted import FittedVSAE as FittedVSAE
+    from vsae.model.config import VSAEConfig as VSAEConfig
+    from vsae.model.vsae import VSAE as VSAE
     from vsae.table import Binary as Binary
     from vsae.table import Categorical as Categorical
     from vsae.table import Count as Count
@@ -42,24 +42,24 @@ _HOME = {
     "Categorical": "vsae.table",
     "Count": "vsae.table",
     "DataWarning": "vsae.table",
-    "FittedVSAE": "vsae.fitted",
+    "FittedVSAE": "vsae.fitting.fitted",
     "Image": "vsae.table",
     "Interval": "vsae.estimator",
     "Keep": "vsae.table",
-    "Kind": "vsae.schema",
+    "Kind": "vsae.data.schema",
     "MISSING": "vsae.estimator",
     "Ordinal": "vsae.table",
-    "Pooled": "vsae.pooling",
+    "Pooled": "vsae.evaluation.pooling",
     "Positive": "vsae.table",
     "Real": "vsae.table",
-    "Schema": "vsae.schema",
+    "Schema": "vsae.data.schema",
     "TableError": "vsae.table",
-    "VSAE": "vsae.model",
-    "VSAEConfig": "vsae.config",
+    "VSAE": "vsae.model.vsae",
+    "VSAEConfig": "vsae.model.config",
     "VSAEImputer": "vsae.estimator",
-    "fit": "vsae.fitting",
+    "fit": "vsae.fitting.fit",
     "load": "vsae.estimator",
-    "pool": "vsae.pooling",
+    "pool": "vsae.evaluation.pooling",
 }
 
 __all__ = [

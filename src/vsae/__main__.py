@@ -1,6 +1,6 @@
 """`python -m vsae` is `vsae`."""
 
-from vsae.cli import main
+from vsae.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -16,14 +16,14 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vsae
-from vsae import checkpoint
-from vsae.config import VSAEConfig
-from vsae.effort import Effort, config_for
-from vsae.fitted import FittedVSAE
-from vsae.fitting import fit
-from vsae.latent_model import found_device
-from vsae.privacy import Closeness, closeness
+from vsae.fitting.fit import fit
+from vsae.fitting.fitted import FittedVSAE
+from vsae.fitting.presets import Effort, config_for
+from vsae.generation.privacy import Closeness, closeness
+from vsae.model.config import VSAEConfig
+from vsae.model.latent_model import found_device
 from vsae.progress import training_progress
+from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError
 from vsae.table.containers import view_of
 

@@ -4,12 +4,12 @@ Three ways in, from the most to the least convenient:
 
     fit_rows(schema, dataset)           a Dataset, a DataLoader or any iterable of dicts → a fitted model
     columns_of(schema, rows)            the columns and the mask that `vsae.fit` takes
-    DataLoader(…, collate_fn=Collate(encoding))   batches for a training loop of one's own, around `vsae.em.learn`
+    DataLoader(…, collate_fn=Collate(encoding))   batches for a loop of one's own around `vsae.training.em.learn`
 
 Images may be arrays or tensors, (C, H, W), (H, W, C) or (H, W), in [0, 1] or bytes, or pictures of Pillow. Text comes
 as a vector: an embedding from elsewhere, or `bag_of_tokens`.
 
->>> from vsae.schema import Schema, categorical, image
+>>> from vsae.data.schema import Schema, categorical, image
 >>> schema = Schema([image("picture", (1, 2, 2)), categorical("label", 3)])
 >>> columns, mask = columns_of(schema, [{"picture": np.ones((2, 2)), "label": None}, {"label": 2}])
 >>> columns["picture"].shape, columns["label"], mask.tolist()
@@ -27,13 +27,13 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from vsae.batch import Batch
-from vsae.config import VSAEConfig
-from vsae.encoding import Encoding, Mask
-from vsae.fitted import FittedVSAE
-from vsae.fitting import fit
-from vsae.imputation import FittedModel
-from vsae.schema import DISCRETE, Kind, Schema, SchemaError, Variable
+from vsae.data.batch import Batch
+from vsae.data.encoding import Encoding, Mask
+from vsae.data.schema import DISCRETE, Kind, Schema, SchemaError, Variable
+from vsae.fitting.fit import fit
+from vsae.fitting.fitted import FittedVSAE
+from vsae.imputation.imputer import FittedModel
+from vsae.model.config import VSAEConfig
 
 Row = Mapping[str, Any]  # variable → value
 Source = Dataset[Any] | DataLoader[Any] | Iterable[Row]
@@ -54,7 +54,7 @@ def impute_rows(fitted: FittedModel[Any], source: Source) -> list[dict[str, Any]
 class Collate:
     """For a DataLoader: a list of rows → a `Batch` (1, B, …) in the units of an encoding.
 
-    >>> from vsae.schema import Schema, real
+    >>> from vsae.data.schema import Schema, real
     >>> rows = [{"a": 1.0, "b": None}, {"a": 3.0, "b": 5.0}]
     >>> schema = Schema([real("a"), real("b")])
     >>> encoding = Encoding.fit(schema, *columns_of(schema, rows))

@@ -14,10 +14,10 @@ from vsae.baselines.hivae import HIVAE
 from vsae.baselines.miwae import MIWAE
 from vsae.baselines.mvae import MVAE
 from vsae.baselines.vae import VAE
-from vsae.config import VSAEConfig
-from vsae.model import VSAE
-from vsae.randomness import private_rng
-from vsae.schema import Schema
+from vsae.data.randomness import private_rng
+from vsae.data.schema import Schema
+from vsae.model.config import VSAEConfig
+from vsae.model.vsae import VSAE
 
 BASELINES: dict[str, type[Baseline]] = {
     "AE": Autoencoder,

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from vsae.baselines.base import RowAutoencoder, loss_of
-from vsae.batch import Batch
-from vsae.generative import DataDistribution
-from vsae.latent_model import Draws, Noise
-from vsae.objective import Elbo
+from vsae.data.batch import Batch
+from vsae.model.generative import DataDistribution
+from vsae.model.latent_model import Draws, Noise
+from vsae.training.objective import Elbo
 
 
 class Autoencoder(RowAutoencoder):

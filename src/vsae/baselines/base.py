@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from vsae.batch import Batch
-from vsae.config import VSAEConfig
-from vsae.generative import DataDistribution, DataNetwork
-from vsae.latent_model import Draws, LatentModel, Noise
-from vsae.nets import GroupedLinear, Hidden
-from vsae.objective import Elbo
-from vsae.proposals import DiagonalNormal, JointInput
-from vsae.schema import Schema
+from vsae.data.batch import Batch
+from vsae.data.schema import Schema
+from vsae.model.config import VSAEConfig
+from vsae.model.generative import DataDistribution, DataNetwork
+from vsae.model.latent_model import Draws, LatentModel, Noise
+from vsae.model.nets import GroupedLinear, Hidden
+from vsae.model.proposals import DiagonalNormal, JointInput
+from vsae.training.objective import Elbo
 
 #: What HI-VAE's and MIWAE's own papers choose where VSAE's chooses otherwise: learned scales, standardised, no noise.
 OWN_CHOICES = {"variance": "cell", "scaling": "standard", "holes": "zero"}

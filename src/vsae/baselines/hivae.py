@@ -17,14 +17,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from vsae.baselines.base import OWN_CHOICES, RowReader, loss_of
-from vsae.batch import Batch
-from vsae.config import VSAEConfig
-from vsae.generative import DataDistribution, Heads
-from vsae.latent_model import Draws, Noise
-from vsae.nets import MLP, GroupedLinear
-from vsae.objective import Elbo
-from vsae.proposals import DiagonalNormal
-from vsae.schema import Family, Schema
+from vsae.data.batch import Batch
+from vsae.data.schema import Family, Schema
+from vsae.model.config import VSAEConfig
+from vsae.model.generative import DataDistribution, Heads
+from vsae.model.latent_model import Draws, Noise
+from vsae.model.nets import MLP, GroupedLinear
+from vsae.model.proposals import DiagonalNormal
+from vsae.training.objective import Elbo
 
 COMPONENTS = 10  # S
 _FEWEST_NUMBERS, _MOST_NUMBERS = 5, 64  # of y for an attribute; more than 5 where one has many entries

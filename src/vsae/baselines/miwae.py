@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from vsae.baselines.base import OWN_CHOICES, RowAutoencoder
-from vsae.batch import Batch
-from vsae.latent_model import Draws, Noise
-from vsae.objective import Elbo
+from vsae.data.batch import Batch
+from vsae.model.latent_model import Draws, Noise
+from vsae.training.objective import Elbo
 
 
 class MIWAE(RowAutoencoder):

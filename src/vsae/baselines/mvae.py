@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from vsae.baselines.base import OneLatent
-from vsae.batch import Batch
-from vsae.config import VSAEConfig
-from vsae.objective import Elbo
-from vsae.proposals import AttributiveProposal, DiagonalNormal
-from vsae.schema import Schema
+from vsae.data.batch import Batch
+from vsae.data.schema import Schema
+from vsae.model.config import VSAEConfig
+from vsae.model.proposals import AttributiveProposal, DiagonalNormal
+from vsae.training.objective import Elbo
 
 
 def product_of_experts(experts: DiagonalNormal, observed: Tensor) -> DiagonalNormal:

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vsae.schema import (
+from vsae.data.schema import (
     DISCRETE,
     Kind,
     Schema,

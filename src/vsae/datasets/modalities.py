@@ -27,9 +27,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.atomic import written_beside
+from vsae.data.schema import Schema, categorical, image, vector
 from vsae.datasets.places import DownloadError, cache, find
-from vsae.schema import Schema, categorical, image, vector
+from vsae.storage.atomic import written_beside
 
 Part = Literal["train", "test"]
 

@@ -26,8 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
+from vsae.data.schema import Attribute, Schema, categorical, ordinal, real
 from vsae.datasets.places import DownloadError, cache, find
-from vsae.schema import Attribute, Schema, categorical, ordinal, real
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from vsae.atomic import written_beside
+from vsae.storage.atomic import written_beside
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 

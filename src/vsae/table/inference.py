@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.schema import NUMBERS, Kind
+from vsae.data.schema import NUMBERS, Kind
 from vsae.table.cells import CALENDAR, LABELS, UNITS, Cells, Storage, scalars
 from vsae.table.errors import TableError
 from vsae.table.pictures import NoPicture, is_bytes, is_path, shape_and_layout

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.schema import Kind, Pixels, Variable
+from vsae.data.schema import Kind, Pixels, Variable
 from vsae.table.cells import (
     CALENDAR,
     LABELS,

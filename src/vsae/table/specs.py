@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, final
 
-from vsae.schema import Kind, Pixels
+from vsae.data.schema import Kind, Pixels
 from vsae.table.errors import TableError
 
 

@@ -1,0 +1,1 @@
+"""Measurements that stay in the project; `python -m benchmarks NAME` runs one on plain arrays."""

@@ -1,0 +1,154 @@
+"""What is compared on what: a task is a table, a way to lose cells, and a seed; all methods get the same task."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import data
+from benchmarks.peers.adapters import task as exchange
+from vsae.data.missingness import Mechanism, SelfMasking, by_name
+from vsae.data.schema import DISCRETE, Schema
+from vsae.evaluation.metrics import mean_mode
+
+NEW_SHARE = 0.2  # of the rows, which no method sees before it is fitted
+
+
+@dataclass(frozen=True)
+class Task:
+    """One mask of one table. The rate of `self` only names the task: its own follows from the data."""
+
+    table: str
+    mechanism: str
+    rate: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """
+        >>> Task("yeast", "mcar", 0.5, 11).name
+        'yeast-mcar0.5-seed11'
+        """
+        return f"{self.table}-{self.mechanism}{self.rate}-seed{self.seed}"
+
+    def make(self) -> TaskData:
+        return TaskData.of(data.load(self.table), mechanism=self.mechanism, rate=self.rate, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """The truth of a task and its masks, True = observed, (n, attributes)."""
+
+    seed: int
+    train: data.Rows
+    train_mask: NDArray[np.bool_]
+    new: data.Rows
+    new_mask: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: data.Rows, mechanism: str, rate: float, seed: int) -> TaskData:
+        """Rows shuffled and split, holes drawn on all of them; all from the seed and the name of the table."""
+        rng = np.random.default_rng([seed, zlib.crc32(rows.name.encode())])
+        order = rng.permutation(len(rows))
+        mask = rows.hide(mechanism_of(mechanism, rate, rows.schema), rng)
+        train, new = np.split(order, [len(rows) - round(NEW_SHARE * len(rows))])
+        return cls(seed, rows.take(train), mask[train], rows.take(new), mask[new])
+
+    def given(self) -> exchange.Task:
+        """What a method is told: no value of a hidden cell, and no more of a column than its levels."""
+        variables = self.train.schema.variables
+        discrete = np.array([v.family in DISCRETE for v in variables])
+        return exchange.Task(
+            train=_with_holes(self.train, self.train_mask),
+            new=_with_holes(self.new, self.new_mask),
+            discrete=discrete,
+            levels=np.where(discrete, [v.size for v in variables], 0),
+            names=np.array([v.name for v in variables]),
+            seed=self.seed,
+        )
+
+    def errors(self, train: NDArray[np.float64]) -> dict[str, float]:
+        """In sample: the hidden cells of the rows a method was fitted on."""
+        return _finite(data.errors(self.train, self.train_mask, _columns(self.train, train)))
+
+    def errors_new(self, new: NDArray[np.float64]) -> dict[str, float]:
+        """On new rows; mean and mode, too, are those of the training rows."""
+        discrete = np.array([v.family in DISCRETE for v in self.train.schema.variables])
+        centre = mean_mode(self.train.matrix(), _of_variables(self.train.schema, self.train_mask), discrete)
+        return _finite(data.errors(self.new, self.new_mask, _columns(self.new, new), centre))
+
+
+@dataclass(frozen=True)
+class Grid:
+    tables: tuple[str, ...]
+    mechanisms: tuple[tuple[str, float], ...]
+    seeds: tuple[int, ...]
+
+    def tasks(self) -> Iterator[Task]:
+        """Seed by seed and mechanism by mechanism, so that a run cut short is a smaller benchmark, not half of one."""
+        for seed, (mechanism, rate), table in itertools.product(self.seeds, self.mechanisms, self.tables):
+            if mechanism != "self" or _numbers(data.load(table).schema):
+                yield Task(table, mechanism, rate, seed)
+
+
+CORE = Grid(
+    ("breast_cancer", "whitewine", "yeast", "concrete", "mushroom", "phishing", "german_credit", "adult"),
+    (("mcar", 0.5), ("mar", 0.3), ("nmar", 0.3)),
+    (11, 12),
+)
+FULL = Grid(
+    data.NAMES,
+    (("mcar", 0.3), ("mcar", 0.5), ("mcar", 0.7), ("mar", 0.3), ("nmar", 0.3), ("self", 0.3)),
+    (11, 12, 13),
+)
+GRIDS = {"core": CORE, "full": FULL}
+
+
+def mechanism_and_rate(text: str) -> tuple[str, float]:
+    """
+    >>> mechanism_and_rate("mcar0.5")
+    ('mcar', 0.5)
+    """
+    match = re.fullmatch(r"([a-z-]+?)(\d*\.?\d+)", text)
+    if match is None:
+        raise ValueError(f"{text!r} is no mechanism with a rate; write mcar0.5, mar0.3, nmar0.3 or self0.3")
+    by_name(match[1], float(match[2]))
+    return match[1], float(match[2])
+
+
+def mechanism_of(name: str, rate: float, schema: Schema) -> Mechanism:
+    """Self-masking is of numbers: above the mean says nothing of a code. The first half of them hide, one at least."""
+    if name != "self":
+        return by_name(name, rate)
+    numbers = _numbers(schema)
+    return SelfMasking(tuple(numbers[: max(1, len(numbers) // 2)]))
+
+
+def _numbers(schema: Schema) -> list[int]:
+    """The variables that are numbers; of an attribute with several variables, the first speaks for it."""
+    first = {schema.attribute_of[v.name]: j for j, v in reversed(list(enumerate(schema.variables)))}
+    return [j for j in sorted(first.values()) if schema.variables[j].family not in DISCRETE]
+
+
+def _of_variables(schema: Schema, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return mask[:, [schema.attribute_of[v.name] for v in schema.variables]]
+
+
+def _with_holes(rows: data.Rows, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    return np.where(_of_variables(rows.schema, mask), rows.matrix(), np.nan)
+
+
+def _columns(rows: data.Rows, x: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    return {v.name: x[:, j] for j, v in enumerate(rows.schema.variables)}
+
+
+def _finite(errors: dict[str, float]) -> dict[str, float]:
+    """Without what could not be scored, such as PFC where only numbers hide."""
+    return {name: value for name, value in errors.items() if np.isfinite(value)}

@@ -1,0 +1,182 @@
+"""`vsae bench tables`: the pages of docs/ that hold numbers, made from the rows under results/."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import ablation, scaling, sizes
+from benchmarks.generation import pages as generation
+from benchmarks.markup import MADE, markdown
+from benchmarks.paper import multimodal_page as multimodal
+from benchmarks.paper import pages as paper
+from benchmarks.peers import pages as peers
+from vsae.evaluation.metrics import NRMSE_DEFINITIONS
+from vsae.storage.atomic import write_text
+
+
+def scaling_page(results: Path) -> str:
+    saved = json.loads((results / "scaling" / "cpu.json").read_text())
+    rows, machine = saved["rows"], saved["machine"]
+    columns = [("paper", "step"), ("paper", "loop"), ("default", "step"), ("default", "impute")]
+    lines = []
+    for table in scaling.TABLES:
+        for m in sorted({row["attributes"] for row in rows if row["table"] == table}):
+            cells = (scaling.pick(rows, table=table, attributes=m, preset=p, what=w) for p, w in columns)
+            lines.append([table, m, *(scaling.cell(c[0]) if c else "–" for c in cells)])
+    summary = markdown(["", "value"], scaling.summary(rows).items())
+    return f"""{MADE.format(source="results/scaling")}
+# What a training step costs
+
+A step is forward, backward and update on a batch of {machine["batch"]} rows, on one thread of a CPU (torch
+{machine["torch"]}); the median of several, with the peak memory of its process above that of an idle one. "loop" is the
+same model as a plain loop over attributes (`benchmark/naive.py`). "impute" fills {scaling.IMPUTED_ROWS} rows, each with
+20 latent draws. "default" is one member of the default ensemble.
+Run `vsae bench scaling --out results/scaling/cpu.json` to repeat it. {saved.get("note", "")}
+
+{markdown(["table", "attributes", *(f"{p} {w}" for p, w in columns)], lines)}
+
+Slopes are those of log time and log memory against log attributes from 100 to 3,000; 1 is linear.
+
+{summary}
+{_sizes(results)}"""
+
+
+def _sizes(results: Path) -> str:
+    """Small, wide and long tables."""
+    rows = [json.loads(path.read_text()) for path in (results / "sizes").glob("*.json")]
+    if not rows:
+        return ""
+    rows.sort(key=lambda row: (row["effort"] != "fast", row["rows"], row["columns"]))
+    lines = [
+        [f"{row['rows']:,}", f"{row['columns']:,}", row["effort"], row["members"], row["steps"],
+         f"{row['fit_seconds']:.0f}", f"{row['impute_seconds']:.1f}", f"{row['memory_mb']:,.0f}",
+         *(f"{row['errors'][m]:.3f} ({row['errors'][m + '_trivial']:.3f})" for m in ("nrmse", "pfc"))]
+        for row in rows
+    ]  # fmt: skip
+    headings = [
+        "rows", "columns", "effort", "members", "steps", "fit, s", "impute, s", "MB", "NRMSE (mean)", "PFC (mode)"
+    ]  # fmt: skip
+    return f"""
+## Small, wide and long tables
+
+Simulated: three factors behind all columns, numbers and levels of three in turn; {sizes.HIDDEN:.0%} of the cells are
+hidden. Members and steps (at most) are what the sizes of the table make of `effort`. MB: peak of the process, 300 or so
+of which are torch's. `vsae bench sizes` repeats it. Machine: {", ".join(sorted({row["machine"] for row in rows}))}.
+
+{markdown(headings, lines)}
+"""
+
+
+def ablation_page(results: Path) -> str | None:
+    rows = [json.loads(path.read_text()) for path in sorted((results / "ablation").glob("*.json"))]
+    if not rows:
+        return None
+    cells: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {}
+    for row in rows:
+        for measure in ("nrmse", "pfc"):
+            if measure in row["together"]:
+                cells.setdefault(row["variant"], {}).setdefault((row["table"], measure), []).append(row)
+    columns = sorted(cells[ablation.WHOLE])
+
+    def together(variant: str, column: tuple[str, str]) -> float:
+        return float(np.mean([row["together"][column[1]] for row in cells[variant][column]]))
+
+    def change(variant: str) -> float:
+        """Mean log ratio to the default over the columns both have: what is given as a percentage."""
+        shared = [c for c in columns if c in cells[variant]]
+        return float(np.mean([np.log(together(variant, c) / together(ablation.WHOLE, c)) for c in shared]))
+
+    def cell(variant: str, column: tuple[str, str]) -> str:
+        if column not in cells[variant]:
+            return "–"
+        alone = [member[column[1]] for row in cells[variant][column] for member in row["alone"]]
+        return f"{np.mean(alone):.3f} / {together(variant, column):.3f}"
+
+    headings = ["change", *(f"{table} {measure.upper()}" for table, measure in columns), "all"]
+    lines = [
+        [variant, *(cell(variant, c) for c in columns), f"{change(variant):+.1%}"]
+        for variant in sorted(cells, key=lambda variant: (variant != ablation.WHOLE, -change(variant)))
+    ]
+    machines = ", ".join(sorted({row["machine"] for row in rows}))
+    seeds = sorted({row["seed"] for row in rows})
+    spread = np.mean(
+        [np.std([m[measure] for m in row["alone"]], ddof=1)
+         for (_, measure), runs in cells[ablation.WHOLE].items() for row in runs if len(row["alone"]) > 1]
+    )  # fmt: skip
+    return f"""{MADE.format(source="results/ablation")}
+# What each ingredient does
+
+The default with one thing taken away or changed; MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows,
+masks of the seeds {", ".join(map(str, seeds))}. Each entry: the mean error of the members alone (four a mask, each a
+seed of its own) / the error of their average. "all" is the mean change of the average's error over the columns.
+Members of one run differ by {spread:.3f} (standard deviation, mean over the columns). Machine: {machines}.
+
+{markdown(headings, lines)}
+
+NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
+`vsae bench ablation` repeats it.
+{_whole_tables(results)}"""
+
+
+def _whole_tables(results: Path) -> str:
+    """The default on tables that are not cut, with the trivial error beside it."""
+    rows = [json.loads(path.read_text()) for path in sorted((results / "whole").glob("*.json"))]
+    if not rows:
+        return ""
+    lines = [
+        [row["table"], f"{row['rows']:,}", row["seed"], measure.upper(), *(f"{row['together'][m]:.3f}" for m in both),
+         f"{row['seconds']:.0f}"]
+        for row in rows
+        for measure in ("nrmse", "pfc")
+        if measure in row["together"]
+        for both in [(measure, f"{measure}_trivial")]
+    ]  # fmt: skip
+    return f"""
+## Whole tables
+
+The default on tables that are not cut to 3,000 rows; MCAR {rows[0]["rate"]}, in sample.
+`vsae bench ablation --whole --variants "{ablation.WHOLE}"` repeats it.
+
+{markdown(["table", "rows", "mask", "measure", "default", "mean / mode", "seconds"], lines)}
+"""
+
+
+PAGES: dict[str, Callable[[Path], str | None]] = {
+    "scaling.md": scaling_page,
+    "paper.md": paper.page,
+    "multimodal.md": multimodal.page,
+    "ablation.md": ablation_page,
+    "benchmark.md": peers.page,
+    "generation.md": generation.page,
+}
+
+
+def figures(results: Path) -> dict[str, str]:
+    """Name → SVG. Needs matplotlib."""
+    return {**peers.figures(results), **paper.figures(results), **generation.figures(results)}
+
+
+def write_pages(results: Path, docs: Path) -> list[Path]:
+    texts = {docs / name: page(results) for name, page in PAGES.items()}
+    try:
+        texts |= {docs / "figures" / name: svg for name, svg in figures(results).items()}
+    except ImportError as error:
+        print(f"vsae: {error}; figures are left as they are: pip install 'vsae[plots]'", file=sys.stderr)
+    written = []
+    for path, text in texts.items():
+        if text is not None:
+            path.parent.mkdir(exist_ok=True)
+            write_text(path, text)
+            written.append(path)
+    for name, content in multimodal.figures(results).items():
+        path = docs / "figures" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        written.append(path)
+    return written

@@ -1,0 +1,122 @@
+"""What the command line shows on stdout: tables for people."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from vsae.cli.demo import Demo
+from vsae.estimator import VSAEImputer
+from vsae.table import Encoded, Table
+
+_MOST_PATTERNS = 8
+_PIPED_WIDTH = 120
+_WIDEST_PATTERN = 60  # columns whose holes are drawn one by one
+
+
+def _grid(left: tuple[str, ...], right: tuple[str, ...] = ()) -> Grid:
+    grid = Grid()
+    for heading in left:
+        grid.add_column(heading, overflow="fold", min_width=min(len(heading), 10))
+    for heading in right:
+        grid.add_column(heading, justify="right")
+    return grid
+
+
+def _show(*parts: object) -> None:
+    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
+    for part in parts:
+        console.print(part)
+
+
+# --- inspect
+
+
+def show_table(path: str, table: Table, encoded: Encoded) -> None:
+    hidden = 1 - encoded.mask.mean() if encoded.mask.size else 0.0
+    title = (
+        f"{escape(path)}: {encoded.n_rows} rows, {len(table.plans)} columns, {hidden:.1%} of the modelled cells missing"
+    )
+    _show(f"\n{title}", _columns(table), *_patterns(encoded))
+
+
+def _columns(table: Table) -> Grid:
+    grid = _grid(("column", "taken for", "values"), ("missing",))
+    for plan in table.plans:
+        kind = plan.kind.value if plan.kind else "[yellow]left alone[/]"
+        values = plan.describe() if plan.kind else plan.why or "as asked"
+        grid.add_row(escape(str(plan.label)), kind, escape(values), f"{plan.missing:.1%}")
+    return grid
+
+
+def _patterns(encoded: Encoded) -> tuple[object, ...]:
+    """The commonest combinations of holes: a dot for a hole, a block for a value, in the order of the columns."""
+    if not encoded.n_rows:
+        return ()
+    patterns, counts = np.unique(encoded.mask, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:_MOST_PATTERNS]
+    title = f"\nThe commonest of {len(patterns)} patterns of holes (█ seen, · missing; columns in the order above)"
+    drawn = encoded.mask.shape[1] <= _WIDEST_PATTERN
+    grid = _grid(("pattern",) if drawn else (), ("holes", "rows", "share"))
+    for i in order:
+        cells = ["".join("█" if seen else "·" for seen in patterns[i])] if drawn else []
+        grid.add_row(*cells, str(int((~patterns[i]).sum())), str(counts[i]), f"{counts[i] / encoded.n_rows:.1%}")
+    return title, grid
+
+
+def show_model(path: str, imputer: VSAEImputer) -> None:
+    history, model, facts = imputer.fitted_.history, imputer.fitted_.model, imputer.fitted_on_
+    parameters = sum(p.numel() for p in model.parameters())
+    title = f"{escape(path)}: fitted on {facts['rows']} rows, {facts['missing']:.1%} of the modelled cells missing"
+    _show(
+        f"\n{title}",
+        _columns(imputer.schema_),
+        f"\nWritten by vsae {facts['vsae']}; {parameters:,} parameters, {model.config.members} member(s), latent "
+        f"dimension {model.config.latent_dim}.\nTrained {history.records[-1]['step']} steps in {history.seconds:.0f} s "
+        f"({history.stopped}); best at step {', '.join(map(str, history.best_step))}.",
+    )
+
+
+# --- demo
+
+
+def show_demo(demo: Demo) -> None:
+    clinic, history = demo.clinic, demo.imputer.fitted_.history
+    hidden = 1 - clinic.mask.mean()
+    _show(
+        f"\nThe clinic table: {len(clinic.mask)} rows, {hidden:.0%} of the cells hidden, some for their own value."
+        f"\nFitted in {history.seconds:.0f} s ({history.records[-1]['step']} steps, {history.stopped}).",
+        "\nError on the hidden cells",
+        _errors(demo),
+        "\nGenerated: three rows with their holes, and the share missing",
+        _generated(demo),
+    )
+
+
+def _errors(demo: Demo) -> Grid:
+    grid = _grid(("column", "kind", "measure"), ("vsae", "mean/mode", "ratio"))
+    for e in demo.errors:
+        ratio = e.ours / e.trivial
+        colour = "green" if ratio < 1 else "red"
+        grid.add_row(e.name, e.kind, e.measure, f"{e.ours:.3f}", f"{e.trivial:.3f}", f"[{colour}]{ratio:.2f}[/]")
+    return grid
+
+
+def _generated(demo: Demo, n: int = 3) -> Grid:
+    grid = _grid(("column", *(f"row {i + 1}" for i in range(n))), ("missing", "in table"))
+    for variable in demo.clinic.schema.variables:
+        attribute = demo.clinic.schema.attribute_of[variable.name]
+        column, seen = demo.rows[variable.name], demo.seen[variable.name]
+        cells = [_text(column[i]) if seen[i] else "[dim]·[/]" for i in range(n)]
+        shares = (1 - seen.mean(), 1 - demo.clinic.mask[:, attribute].mean())
+        grid.add_row(variable.name, *cells, *(f"{share:.2f}" for share in shares))
+    return grid
+
+
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""Rows with missing cells: schema, batches, units, masks."""

@@ -1,0 +1,381 @@
+"""Natural units ⇄ the model's standard units, on plain numpy arrays.
+
+Every number is standardised in float64 before torch sees it:
+
+    y = (g(x) - loc) / scale,    g(x) = log x for positive variables, else x
+
+so that a Gaussian in y is a normal or a log-normal in x. A count k, and a real number with bounds, becomes y with the
+edges of the interval it stands for: [k - ½, k + ½], or a sliver around x; at a bound, all that lies beyond. The
+likelihood is the Gaussian mass between the edges, so bounds hold by the likelihood rather than by clipping. Level codes
+pass through unchanged, and so do pixels: numbers in [0, 1], or bytes, which are divided by 255.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vsae.data.batch import Batch
+from vsae.data.schema import DISCRETE, Block, Family, Kind, Schema, SchemaError, Variable
+
+Columns = Mapping[str, NDArray[Any]]  # variable name → (n,), (n, d) for a vector, (n, C, H, W) for an image
+Mask = NDArray[np.bool_]  # (n, M) over attributes, True = observed
+Scaling = Literal["standard", "minmax"]
+
+_BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
+_DECIMALS = range(-3, 7)  # that numbers may have; beyond, they come as they are
+_COMMON = 0.1  # of a column's cells; well below what a sample of them must show for a lump (calibration.py)
+_HIT = 1e-5  # standard units; float32 has seven digits
+_SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Fitted on the observed cells of a table; turns columns into a `Batch` and back.
+
+    >>> from vsae.data.schema import Schema, positive, real
+    >>> columns = {"a": np.array([1.0, 3.0]), "b": np.array([1.0, np.e])}
+    >>> mask = np.array([[True, True], [True, False]])
+    >>> encoding = Encoding.fit(Schema([real("a"), positive("b")]), columns, mask)
+    >>> batch = encoding.encode(columns, mask)
+    >>> batch.values["gaussian"]
+    tensor([[-1.,  0.], [ 1.,  0.]])
+    """
+
+    schema: Schema
+    loc: Mapping[str, NDArray[np.float64]]  # per numeric block, (variables[, d])
+    scale: Mapping[str, NDArray[np.float64]]
+    low: Mapping[str, NDArray[np.float64]]  # least and greatest value seen, in standard units
+    high: Mapping[str, NDArray[np.float64]]
+    decimals: Mapping[str, NDArray[np.int64]]  # of the values seen; -1 are tens, beyond _DECIMALS: any number
+    common: Mapping[str, NDArray[np.float64]]  # the value that many cells of a column share, or NaN; in natural units
+    scaling: Scaling = "standard"
+
+    @classmethod
+    def fit(cls, schema: Schema, columns: Columns, mask: Mask, scaling: Scaling = "standard") -> Encoding:
+        _check_mask(schema, mask)
+        loc, scale, low, high, decimals, common = {}, {}, {}, {}, {}, {}
+        for block in numeric_blocks(schema):
+            natural = _stack(block, columns, mask)  # NaN where not observed
+            warped = _warp(block, natural)
+            decimals[block.name], common[block.name] = _decimals(block, natural), _common(block, natural)
+            loc[block.name], scale[block.name] = _location_and_scale(warped, scaling)
+            y = (warped - loc[block.name]) / scale[block.name]
+            low[block.name] = np.nan_to_num(np.fmin.reduce(y, axis=0), nan=0.0)
+            high[block.name] = np.nan_to_num(np.fmax.reduce(y, axis=0), nan=0.0)
+        return cls(schema, loc, scale, low, high, decimals, common, scaling)
+
+    def encode(self, columns: Columns, mask: Mask) -> Batch:
+        """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""
+        _check_mask(self.schema, mask)
+        values: dict[str, torch.Tensor] = {}
+        for block in self.schema.blocks:
+            if block.family is Family.IMAGE:
+                values[block.name] = torch.from_numpy(_stacked_images(block, columns, mask))
+                continue
+            x = _stack(block, columns, mask)
+            if block.family in DISCRETE:
+                values[block.name] = torch.from_numpy(x)
+                continue
+            y = np.nan_to_num(self._standardise(block, _warp(block, x)), nan=0.0)
+            if block.family is Family.INTERVAL:
+                y = np.stack([y, *self._edges(block, x)], axis=-1)
+            y = np.clip(y, -_BEYOND, _BEYOND)  # what lies farther out than that would overflow in float32
+            values[block.name] = torch.from_numpy(y.astype(np.float32))
+        return Batch(values, torch.from_numpy(np.ascontiguousarray(mask)))
+
+    def decode(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Standard units → columns in natural units, of the blocks given; `values` holds a single number per count.
+
+        Numbers have as many decimals as those seen; what is meant for the value that many cells share is that value.
+        """
+        columns: dict[str, NDArray[Any]] = {}
+        for block in self.schema.blocks:
+            if block.name not in values:
+                continue
+            x = values[block.name]
+            if block.family is Family.IMAGE:
+                x = np.clip(x, 0.0, 1.0)
+            elif block.family not in DISCRETE:
+                x = self._natural(block, np.asarray(x, dtype=np.float64))
+            columns.update({variable.name: x[:, j] for j, variable in enumerate(block.variables)})
+        return columns
+
+    def expected(self, name: str, mean: NDArray[Any], std: NDArray[Any]) -> NDArray[np.float64]:
+        """E[x] for y ~ N(mean, std²), by Gauss–Hermite quadrature where x is not affine in y; the block's shape.
+
+        The mean is what minimises the squared error in natural units; exp(E[log x]) would be the median. What lies
+        beyond all that was seen counts as the outermost: the tail of a log-normal must not carry its mean away.
+        """
+        block = self._blocks[name]
+        low, high = self.low[name], self.high[name]
+        mean = np.asarray(mean, dtype=np.float64)
+        if self.affine(name):
+            return self._unstandardise(block, np.clip(mean, low, high))
+        nodes, weights = np.polynomial.hermite_e.hermegauss(9)
+        seen = (np.clip(mean + t * std, low, high) for t in nodes)
+        points = (self._within(block, _unwarp(block, self._unstandardise(block, y))) for y in seen)
+        return np.asarray(
+            sum(w * point for w, point in zip(weights / weights.sum(), points, strict=True)), dtype=np.float64
+        )
+
+    def affine(self, name: str) -> bool:
+        """Whether the block's variables are only shifted and scaled, and unbounded."""
+        return not any(v.kind is Kind.POSITIVE or v.bounded for v in self._blocks[name].variables)
+
+    def admissible(self, name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The nearest values that the block's variables can take: whole numbers for counts, inside the bounds."""
+        block = self._blocks[name]
+        return self._within(block, np.where(_counts(block), np.rint(x), x))
+
+    def log_jacobian(self, columns: Columns, mask: Mask) -> dict[str, NDArray[np.float64]]:
+        """log |dy/dx| per continuous cell: add it to a log-density in y to get the log-density in x."""
+        out: dict[str, NDArray[np.float64]] = {}
+        for block in numeric_blocks(self.schema):
+            x, log_scale = _stack(block, columns, mask), np.log(self.scale[block.name])
+            if block.family is Family.INTERVAL:  # counts and bounds have probabilities; slivers divide by their width
+                low, high = _bounds(block)
+                inside = ~_counts(block) & (x > low) & (x < high)
+                slope = np.where(inside, -np.log(2 * _SLIVER) - log_scale, 0.0)
+            else:
+                slope = np.where(_logarithmic(block), -np.log(np.where(x > 0, x, 1.0)), 0.0) - log_scale
+            out[block.name] = np.where(np.isnan(x), 0.0, slope)
+        return out
+
+    @cached_property
+    def _blocks(self) -> dict[str, Block]:
+        return {block.name: block for block in self.schema.blocks}
+
+    def _standardise(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):  # of numbers near the largest there is
+            return (y - self.loc[block.name]) / self.scale[block.name]
+
+    def _unstandardise(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return y * self.scale[block.name] + self.loc[block.name]
+
+    def _natural(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        x = self.rounded(block, _unwarp(block, self._unstandardise(block, y)))
+        if block.family is not Family.VECTOR:
+            common = self.common[block.name]
+            with np.errstate(invalid="ignore"):  # NaN is near nothing
+                x = np.where(np.abs(y - self._standardise(block, _warp(block, common))) < _HIT, common, x)
+        # for a draw this is exactly the interval likelihood: a bound owns the tail behind it
+        return self.admissible(block.name, x) if block.family is Family.INTERVAL else x
+
+    def rounded(self, block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, variables) to the decimals of the values seen; what is positive stays so."""
+        out = x.copy()
+        for j, digits in enumerate(self.decimals[block.name].tolist()):
+            if digits in _DECIMALS:
+                least = 10.0**-digits if block.variables[j].kind is Kind.POSITIVE else -np.inf
+                out[:, j] = np.maximum(np.round(x[:, j], digits), least) + 0.0  # no -0.0
+        return out
+
+    def _within(self, block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.clip(x, *_bounds(block)) if block.family is Family.INTERVAL else x
+
+    def _edges(self, block: Block, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        low, high = _bounds(block)
+        sliver = _SLIVER * self.scale[block.name]
+        half = np.where(_counts(block), np.maximum(0.5, sliver), sliver)  # in float32 less would vanish
+        y, half = self._standardise(block, x), half / self.scale[block.name]
+        lower = np.where(x <= low, -_BEYOND, y - half)
+        upper = np.where(x >= high, _BEYOND, y + half)
+        return np.nan_to_num(lower, nan=-_BEYOND), np.nan_to_num(upper, nan=_BEYOND)
+
+
+def numeric_blocks(schema: Schema) -> list[Block]:
+    """The blocks that are standardised."""
+    return [block for block in schema.blocks if block.family not in DISCRETE and block.family is not Family.IMAGE]
+
+
+def as_dtype(variable: Variable, x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Values in natural units as a column of that dtype holds them: whole numbers rounded, pixels as bytes."""
+    if dtype.kind not in "iu":
+        return x
+    return np.rint(x * 255.0 if variable.kind is Kind.IMAGE else x)
+
+
+def _logarithmic(block: Block) -> NDArray[np.bool_]:
+    flags = np.array([variable.kind is Kind.POSITIVE for variable in block.variables])
+    return flags[:, None] if block.family is Family.VECTOR else flags
+
+
+def _counts(block: Block) -> NDArray[np.bool_]:
+    return np.array([variable.kind is Kind.COUNT for variable in block.variables])
+
+
+def _bounds(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    low = np.array([-np.inf if v.min is None else v.min for v in block.variables], dtype=np.float64)
+    high = np.array([np.inf if v.max is None else v.max for v in block.variables], dtype=np.float64)
+    return low, high
+
+
+def _warp(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """g(x)."""
+    positive = _logarithmic(block)
+    return np.where(positive, np.log(np.where(positive, x, 1.0)), x) if positive.any() else x
+
+
+def _unwarp(block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    positive = _logarithmic(block)
+    if not positive.any():
+        return y
+    return np.where(positive, np.exp(np.where(positive, np.clip(y, -700.0, 700.0), 0.0)), y)
+
+
+def _decimals(block: Block, x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The fewest decimals that all numbers of a column have, one more than the most if they are many; vectors' do.
+
+    >>> from vsae.data.schema import Schema, real
+    >>> (block,) = Schema([real("a"), real("b"), real("c"), real("d")]).blocks
+    >>> _decimals(block, np.array([[1.5, 3.0, 1 / 3, 120.0], [2.25, np.nan, 1.0, 5000.0]]))
+    array([ 2,  0,  7, -1])
+    """
+    found = np.full(len(block), _DECIMALS.stop)
+    for j in range(0 if block.family is Family.VECTOR else len(block)):
+        seen = x[:, j][~np.isnan(x[:, j])]
+        if len(seen):
+            found[j] = _fewest_decimals(seen)
+    return found
+
+
+def _fewest_decimals(x: NDArray[np.float64]) -> int:
+    """Up to the last bits of a product such as 3 · 0.1, or of numbers that were float32 once."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = np.array_equal(x.astype(np.float32), x)
+        last_bits = 4 * np.finfo("f4" if single else "f8").eps * np.abs(x)
+        return next((d for d in _DECIMALS if (np.abs(np.round(x, d) - x) <= last_bits).all()), _DECIMALS.stop)
+
+
+def _common(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """
+    >>> from vsae.data.schema import Schema, real
+    >>> (block,) = Schema([real("a"), real("b")]).blocks
+    >>> _common(block, np.array([[0.0, 1.0], [0.0, 2.0], [1.5, np.nan], [np.nan, 4.0]]))
+    array([ 0., nan])
+    """
+    found = np.full(len(block), np.nan)
+    for j in range(0 if block.family is Family.VECTOR else len(block)):
+        values, counts = np.unique(x[:, j][~np.isnan(x[:, j])], return_counts=True)
+        if len(values) and counts.max() > max(_COMMON * counts.sum(), 1):
+            found[j] = values[counts.argmax()]
+    return found
+
+
+def _location_and_scale(y: NDArray[np.float64], scaling: Scaling) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Per column over the observed (non-NaN) cells; a column with one value, or none, gets scale 1."""
+    seen = ~np.isnan(y)
+    size = np.maximum(np.abs(np.where(seen, y, 0.0)).max(axis=0, initial=0.0), 1e-300)
+    unit = np.where(seen, y, 0.0) / size  # squares of 1e300 would overflow
+    n = np.maximum(seen.sum(axis=0), 1)
+    if scaling == "minmax":
+        low = np.where(seen, unit, np.inf).min(axis=0, initial=np.inf)
+        high = np.where(seen, unit, -np.inf).max(axis=0, initial=-np.inf)
+        empty = ~seen.any(axis=0)
+        loc, scale = np.where(empty, 0.0, low), np.where(empty, 0.0, high) - np.where(empty, 0.0, low)
+    else:
+        loc = unit.sum(axis=0) / n
+        scale = np.sqrt((np.where(seen, unit - loc, 0.0) ** 2).sum(axis=0) / n)
+    scale = np.where(scale > 1e-12, scale * size, 1.0)  # a constant column: rounding noise is no spread
+    return loc * size, scale
+
+
+def _stack(block: Block, columns: Columns, mask: Mask) -> NDArray[Any]:
+    """The block's columns as one checked array (n, variables[, d]); NaN (or code 0) where not observed."""
+    observed = mask[:, list(block.attributes)]  # (n, variables)
+    shape = (len(mask), block.width) if block.family is Family.VECTOR else (len(mask),)
+    arrays = []
+    for variable in block.variables:
+        column = _column(variable, columns)
+        if column.shape != shape:
+            raise SchemaError(
+                f"attribute {variable.name!r} has shape {column.shape}, but mask and schema ask for {shape}"
+            )
+        arrays.append(column)
+    if block.family in DISCRETE:
+        return _checked_codes(block, np.stack(arrays, axis=1), observed)
+    return _checked_numbers(block, np.stack(arrays, axis=1).astype(np.float64), observed)
+
+
+def _column(variable: Variable, columns: Columns) -> NDArray[Any]:
+    if variable.name not in columns:
+        raise SchemaError(f"attribute {variable.name!r} is in the schema but not in the data; add the column")
+    column = np.asarray(columns[variable.name])
+    if column.dtype.kind not in "biuf":
+        what = "level codes" if variable.family in DISCRETE else "numbers"
+        raise SchemaError(f"attribute {variable.name!r} holds {column.dtype} values; give it as {what}")
+    return column
+
+
+def _stacked_images(block: Block, columns: Columns, mask: Mask) -> NDArray[np.float32]:
+    """(n, variables, C, H, W) in [0, 1], 0 where not observed; in single precision throughout, as pixels are many."""
+    out = np.zeros((len(mask), len(block), *block.event), dtype=np.float32)
+    for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
+        column, seen = _column(variable, columns), mask[:, i]
+        if column.shape == (len(mask), *block.event[1:]) and block.event[0] == 1:
+            column = column[:, None]
+        if column.shape != (len(mask), *block.event):
+            raise SchemaError(
+                f"attribute {variable.name!r} has shape {column.shape}, but mask and schema ask for "
+                f"{(len(mask), *block.event)}"
+            )
+        pixels = column[seen].astype(np.float32) / (255 if column.dtype.kind in "iu" else 1)
+        bad = ~((pixels >= 0) & (pixels <= 1)).all(axis=(1, 2, 3))  # NaN fails every comparison
+        if bad.any():
+            row = int(np.flatnonzero(seen)[bad.argmax()])
+            raise SchemaError(
+                f"attribute {variable.name!r}, row {row}: a pixel is no number in [0, 1], nor a byte; scale the image "
+                "or mark it missing"
+            )
+        out[seen, j] = pixels
+    return out
+
+
+def _checked_codes(block: Block, codes: NDArray[Any], observed: Mask) -> NDArray[np.int64]:
+    sizes = np.array(block.sizes)
+    whole = np.where(observed, codes, 0)
+    with np.errstate(invalid="ignore"):
+        bad = ~((whole >= 0) & (whole < sizes) & (whole == np.rint(whole)))  # NaN fails every comparison
+    _refuse(bad, block, codes, "is not a level code 0 … size - 1; mark the cell missing or raise the size")
+    return whole.astype(np.int64)
+
+
+def _checked_numbers(block: Block, x: NDArray[np.float64], observed: Mask) -> NDArray[np.float64]:
+    seen = observed[..., None] if block.family is Family.VECTOR else observed
+    x = np.where(seen, x, np.nan)
+    _refuse(seen & np.isnan(x), block, x, "in an observed cell; mark the cell missing")
+    _refuse(seen & np.isinf(x), block, x, "in an observed cell; mark the cell missing or give a finite number")
+    if block.family is Family.VECTOR:
+        return x
+    low, high = _bounds(block)
+    with np.errstate(invalid="ignore"):
+        outside = (x < low) | (x > high)
+        broken = _counts(block) & (x != np.rint(x))
+        negative = _logarithmic(block) & (x <= 0)
+    _refuse(observed & outside, block, x, "lies outside the bounds; widen min/max or drop them")
+    _refuse(observed & broken, block, x, "is no whole number; use kind real or positive instead of count")
+    _refuse(observed & negative, block, x, "is not above zero; use kind real, with min=0 if zero is the least")
+    return x
+
+
+def _refuse(bad: NDArray[np.bool_], block: Block, x: NDArray[Any], why: str) -> None:
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise SchemaError(f"attribute {block.variables[where[1]].name!r}, row {where[0]}: {x[where]} {why}")
+
+
+def _check_mask(schema: Schema, mask: Mask) -> None:
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+        kind = getattr(mask, "dtype", type(mask).__name__)
+        raise SchemaError(f"the mask must be a boolean array with True = observed, not {kind}")
+    if mask.ndim != 2 or mask.shape[1] != len(schema):
+        raise SchemaError(f"the mask has shape {mask.shape}; expected (rows, {len(schema)}), one column an attribute")
+    if not len(mask):
+        raise SchemaError("the table has no rows; pass at least one")

@@ -1,0 +1,1 @@
+"""Errors of imputations and draws; Rubin's rules."""

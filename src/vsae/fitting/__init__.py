@@ -1,0 +1,1 @@
+"""From columns and a mask to a fitted model."""

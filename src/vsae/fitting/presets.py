@@ -1,0 +1,107 @@
+"""How much to spend on a table: one recipe in three sizes, fitted to the table's rows and columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from vsae.data.schema import Kind, Schema
+from vsae.model.config import VSAEConfig
+from vsae.model.nets import NetShape
+
+Effort = Literal["fast", "default", "best"]
+EFFORTS: tuple[str, ...] = get_args(Effort)
+
+
+@dataclass(frozen=True)
+class _Size:
+    members: int
+    width: int
+    steps: float  # per square root of the rows: a table twice as long wants to be read longer, but not twice as long
+    most_steps: int
+    batch_size: int = 128
+
+
+_SIZES = {
+    "fast": _Size(members=2, width=96, steps=6.0, most_steps=350),
+    "default": _Size(members=4, width=96, steps=11.0, most_steps=2000),
+    "best": _Size(members=12, width=96, steps=16.0, most_steps=4000, batch_size=256),
+}
+_FEWEST_STEPS = 150
+_MANY_ROWS = 50_000  # of these, to fill the holes takes longer than to fit; 4 draws of z err as little as 10
+_LONG = 4000  # rows; what is longer has more to tell than a few passes bring out, and is given steps in proportion
+
+
+def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes: Any) -> VSAEConfig:
+    """The settings for a table of that shape; `changes` go over them.
+
+    >>> from vsae.data.schema import real
+    >>> schema = Schema(real(f"x{j}") for j in range(10))
+    >>> [config_for(schema, rows).steps for rows in (50, 1000, 1_000_000)]
+    [150, 347, 2000]
+    """
+    if effort not in EFFORTS:
+        raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
+    if is_multimodal(schema):
+        return VSAEConfig(**{**_multimodal(schema, rows, effort), **changes})
+    size = _SIZES[effort]
+    steps = int(size.steps * math.sqrt(rows) * max(1.0, rows / _LONG))
+    steps = min(max(steps, _FEWEST_STEPS), size.most_steps)
+    settings: dict[str, Any] = {
+        "members": size.members,
+        "steps": steps,
+        "batch_size": size.batch_size,
+        "evaluate_every": max(10, steps // 16),
+        "collective": NetShape(size.width, 1, residual=True),
+        "data_net": NetShape(size.width, 1, residual=True),
+        "mask_net": NetShape(size.width // 2, 1),
+    }
+    if rows > _MANY_ROWS:
+        settings["latent_draws"] = 4
+    return VSAEConfig(**{**settings, **changes})
+
+
+_WIDE_VECTOR = 16  # entries: from here on a vector is a modality of its own
+_FEW_ROWS = 10_000
+_LONGER = {"fast": 0.3, "default": 1.0, "best": 3.0}  # relative to `default`
+
+
+def is_multimodal(schema: Schema) -> bool:
+    """Whether there are images, or vectors wide enough to be what images are: few attributes with much in each."""
+    return any(v.kind is Kind.IMAGE or v.entries >= _WIDE_VECTOR for v in schema.variables)
+
+
+def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
+    """Much is hidden, as there is much to learn from each modality that is known; see docs/decisions/0009."""
+    steps = int(_LONGER[effort] * min(max(8 * rows**0.65, 300), 10_000))
+    settings: dict[str, Any] = {
+        "steps": steps,
+        "evaluate_every": max(10, steps // 16),
+        "learning_rate": 2e-3,
+        "mask_net": NetShape(64, 1),
+        "variance": "column",
+        "remask": (0.3, 0.7),
+        "hiding": "alike",
+        "mask_weight": 0.1,
+        "prior_rows": "complete",
+        "prior_covariance": "own",
+        "latent_draws": 50,
+    }
+    if any(v.kind is Kind.IMAGE for v in schema.variables):
+        settings |= {
+            "members": 1,
+            "latent_dim": 16,
+            "channels": 16 if rows < _FEW_ROWS else 32,
+            "collective": NetShape(512, 1, residual=True),
+            "data_net": NetShape(512, 1, residual=True),
+            "kl_visible": 0.004,
+            "kl_hidden": 0.004,
+            "match": 0.01,
+            "weight_decay": 0.01,
+        }
+    else:
+        settings |= {"members": 8, "latent_dim": 16, "kl_visible": 0.02, "kl_hidden": 0.006, "match": 0.05}
+    if rows < _FEW_ROWS:  # held-out cells, which go back into training; else rows, as there are enough
+        return settings | {"refit": 0.3}
+    return settings | {"validation": "rows", "validation_share": 0.05, "refit": 0.0, "trust": False}

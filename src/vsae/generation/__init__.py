@@ -1,0 +1,1 @@
+"""New rows, their conditions, marginals and distance to real ones."""

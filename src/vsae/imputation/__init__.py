@@ -1,0 +1,1 @@
+"""From a trained model to filled cells: point estimates, draws, intervals."""

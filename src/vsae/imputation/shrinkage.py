@@ -1,0 +1,246 @@
+"""How far an estimate is trusted: between the model's and the trivial one, as held-out cells have it.
+
+A column that nothing else explains is best filled with its mean or mode, and a model that saw a few hundred rows is
+surer of itself than it should be. On cells it was not trained on, each column gets a weight w in [0, 1], by how far its
+gain over the trivial estimate stands out of chance:
+
+    numbers   mean + w (estimate - mean), vectors with one w for all entries
+    levels    ∝ estimate^w · frequency^(1 - w)
+
+Few cells say little of one column, so its weight leans towards the one that suits all columns together.
+
+Then probabilities are made to mean what they say: of the cells whose likeliest level has .8, 80 % should be right. How
+often they are is a straight line between log odds, with a slope that all columns share (`Sureness`); which level is the
+likeliest stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vsae.data.encoding import Columns, Mask
+from vsae.data.schema import DISCRETE, Family, Schema
+
+_WEIGHTS = np.linspace(0.0, 1.0, 21)
+_LEANING_NUMBERS = 30.0  # cells
+_LEANING_LEVELS = 4.0  # nats for the whole way from 0 to 1
+_LEANING_SURENESS = 60.0  # twice the nats for a change of the common line by 1,
+_LEANING_SHIFT = 30.0  # and of a column's own shift
+_NEWTON_STEPS = 20
+_MARGIN = 1e-9  # by which the likeliest level stays the likeliest
+
+Estimates = Mapping[str, NDArray[np.float64]]  # variable → (n,) or (n, d) means, or (n, levels) probabilities
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Per variable the trivial estimate, a mean or the frequencies of the levels, and the weight of the model's.
+
+    The mean of a vector is (1, d), which tells it from frequencies. Images are trusted.
+    """
+
+    trivial: Mapping[str, NDArray[np.float64]]
+    weight: Mapping[str, float]
+    sureness: Mapping[str, Sureness] = field(default_factory=dict)  # of variables with levels
+
+    @classmethod
+    def fit(cls, schema: Schema, columns: Columns, known: Mask, held: Mask, estimates: Estimates) -> Trust:
+        """From what is known of some rows, of which `held`, (n, M) both, was hidden from the model."""
+        trivial, cells, vectors = {}, {}, {}
+        for variable in schema.variables:
+            if variable.family is Family.IMAGE:
+                continue
+            x, at = np.asarray(columns[variable.name]), schema.attribute_of[variable.name]
+            seen, hidden = x[known[:, at] & ~held[:, at]], held[:, at]
+            if variable.family in DISCRETE:
+                counts = np.bincount(seen.astype(int), minlength=variable.size) + 0.5
+                trivial[variable.name] = counts / counts.sum()
+            elif variable.family is Family.VECTOR:
+                trivial[variable.name] = seen.mean(axis=0, keepdims=True) if len(seen) else np.zeros((1, variable.size))
+                spread = np.std(seen, axis=0) if len(seen) else np.zeros(variable.size)
+                truth, guess = (part[hidden] - trivial[variable.name] for part in (x, estimates[variable.name]))
+                vectors[variable.name] = _weight_of_vector(truth, guess, spread)
+                continue
+            else:
+                trivial[variable.name] = np.asarray(seen.mean() if len(seen) else 0.0, dtype=np.float64)
+            cells[variable.name] = x[hidden], estimates[variable.name][hidden]
+        levels = {v.name for v in schema.variables if v.family in DISCRETE}
+        weight = _weights_of_numbers({n: c for n, c in cells.items() if n not in levels}, trivial)
+        weight |= _weights_of_levels({n: c for n, c in cells.items() if n in levels}, trivial)
+        mixed = {n: (x, _mixed(share, trivial[n], weight[n])) for n, (x, share) in cells.items() if n in levels}
+        common = Sureness.fit(mixed.values())
+        return cls(trivial, weight | vectors, {n: common.shifted(*column) for n, column in mixed.items()})
+
+    def __call__(self, estimates: Estimates) -> dict[str, NDArray[np.float64]]:
+        out = {}
+        for name, x in estimates.items():
+            out[name] = _mixed(x, self.trivial[name], self.weight[name]) if name in self.weight else x
+            if name in self.sureness:
+                out[name] = self.sureness[name](out[name])
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        trivial = {n: x.tolist() for n, x in self.trivial.items()}
+        sureness = {n: list(line) for n, line in self.sureness.items()}
+        return {"trivial": trivial, "weight": dict(self.weight), "sureness": sureness}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Trust:
+        trivial = {n: np.asarray(x, dtype=np.float64) for n, x in data["trivial"].items()}
+        return cls(trivial, dict(data["weight"]), {n: Sureness(*line) for n, line in data["sureness"].items()})
+
+
+class Sureness(NamedTuple):
+    """log odds that the likeliest level is right = shift + slope · log odds it was given.
+
+    >>> Sureness(0.0, 2.0)(np.array([[0.8, 0.15, 0.05], [0.4, 0.3, 0.3]])).round(3)
+    array([[0.941, 0.044, 0.015],
+           [0.333, 0.333, 0.333]])
+    """
+
+    shift: float = 0.0
+    slope: float = 1.0
+
+    @classmethod
+    def fit(cls, cells: Iterable[tuple[NDArray[Any], NDArray[np.float64]]]) -> Sureness:
+        """Greatest likelihood on truth (n,) and probabilities (n, levels), drawn towards no change."""
+        parts = [(log_odds(share.max(axis=1)), share.argmax(axis=1) == x) for x, share in cells if len(x)]
+        if not parts:
+            return cls()
+        odds, right = (np.concatenate(part) for part in zip(*parts, strict=True))
+        design, coefficients, none = np.stack([np.ones_like(odds), odds], axis=1), np.array([0.0, 1.0]), [0.0, 1.0]
+        for _ in range(_NEWTON_STEPS):
+            expected = 1 / (1 + np.exp(-design @ coefficients))
+            gradient = design.T @ (right - expected) - _LEANING_SURENESS * (coefficients - none)
+            curvature = (design.T * (expected * (1 - expected))) @ design + _LEANING_SURENESS * np.eye(2)
+            step = np.linalg.solve(curvature, gradient)
+            coefficients = coefficients + step / max(1.0, np.abs(step).max())  # where all are sure, steps overshoot
+        shift, slope = coefficients
+        return cls(float(shift), float(slope)) if slope > 0 else cls()
+
+    def shifted(self, x: NDArray[Any], share: NDArray[np.float64]) -> Sureness:
+        """A line of the same slope for one column, by its truth (n,) and probabilities (n, levels); leaning to this."""
+        odds, right = log_odds(share.max(axis=1)), share.argmax(axis=1) == x
+        more = 0.0
+        for _ in range(_NEWTON_STEPS):
+            expected = 1 / (1 + np.exp(-(self.shift + more + self.slope * odds)))
+            curvature = float((expected * (1 - expected)).sum()) + _LEANING_SHIFT
+            more += (float((right - expected).sum()) - _LEANING_SHIFT * more) / curvature
+        return Sureness(self.shift + more, self.slope)
+
+    def __call__(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities (n, levels) whose highest is as likely as it turned out to be, and the highest still."""
+        top = share.argmax(axis=1)[:, None]
+        others = share.copy()
+        np.put_along_axis(others, top, 0.0, axis=1)
+        others /= np.maximum(others.sum(axis=1, keepdims=True), 1e-300)
+        odds = self.shift + self.slope * log_odds(np.take_along_axis(share, top, axis=1))
+        second = others.max(axis=1, keepdims=True)
+        sure = np.maximum(1 / (1 + np.exp(-odds)), second / (1 + second) + _MARGIN)
+        out = others * (1 - sure)
+        np.put_along_axis(out, top, sure, axis=1)
+        return np.asarray(out, dtype=np.float64)
+
+
+def log_odds(share: NDArray[np.float64]) -> NDArray[np.float64]:
+    share = np.clip(share, 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(share) - np.log1p(-share), dtype=np.float64)
+
+
+def _mixed(x: NDArray[np.float64], trivial: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
+    if x.ndim == 1 or trivial.ndim == 2:  # numbers, or a vector of them
+        return np.asarray(trivial + weight * (x - trivial), dtype=np.float64)
+    share = np.exp(_log_mixed(x, trivial, weight))
+    return np.asarray(share / share.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def _log_mixed(share: NDArray[np.float64], frequency: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
+    """Not normalised."""
+    mixed = weight * np.log(np.maximum(share, 1e-9)) + (1 - weight) * np.log(frequency)
+    return np.asarray(mixed - mixed.max(axis=1, keepdims=True), dtype=np.float64)
+
+
+_Cells = Mapping[str, tuple[NDArray[Any], NDArray[np.float64]]]  # variable → truth and estimate of its held-out cells
+
+
+def _weights_of_numbers(cells: _Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """One slope of truth over estimate a column, and what it is worth."""
+    truth: dict[str, NDArray[np.float64]] = {}
+    guess: dict[str, NDArray[np.float64]] = {}
+    for name, (x, estimate) in cells.items():
+        d, e = x - trivial[name], estimate - trivial[name]
+        size = float(np.abs(d).max(initial=0.0))
+        if size > 0 and np.std(d / size) > 0:  # what does not vary says nothing
+            d, e = d / size, e / size  # squares of 1e300 would overflow
+            truth[name], guess[name] = d / np.std(d), e / np.std(d)
+    if not truth:
+        return dict.fromkeys(cells, 1.0)
+    common = _Slope.of(np.concatenate(list(truth.values())), np.concatenate(list(guess.values())))
+    own = {name: _Slope.of(truth[name], guess[name], common) for name in truth}
+    return {name: own.get(name, common).weight for name in cells}
+
+
+def _weight_of_vector(truth: NDArray[Any], guess: NDArray[Any], spread: NDArray[np.float64]) -> float:
+    """One slope for all entries, each in units of its own spread; (cells, d), less the mean, both.
+
+    Entries of one cell err together, so it is cells that count; and a slope that may be chance counts for less.
+    """
+    varies = spread > 0
+    t, g = (part[:, varies] / spread[varies] for part in (truth, guess))
+    squares = float((g**2).sum())
+    if squares == 0:
+        return 1.0
+    slope = float((t * g).sum()) / squares
+    chance = float((((t - slope * g) * g).sum(axis=1) ** 2).sum()) / squares**2  # variance of the slope
+    return min(1.0, slope**3 / (slope**2 + chance)) if slope > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class _Slope:
+    """Of a regression through the origin; its error allows for residuals that grow with the estimate."""
+
+    value: float
+    error: float
+    residual: float  # mean square
+
+    @classmethod
+    def of(cls, truth: NDArray[np.float64], guess: NDArray[np.float64], common: _Slope | None = None) -> _Slope:
+        """As if some more cells had been seen that lie about the `common` slope."""
+        squares = float(guess @ guess)
+        if squares == 0:
+            return common or cls(0.0, 1.0, 1.0)
+        product, more = float(truth @ guess), 0.0
+        if common is not None:
+            more = _LEANING_NUMBERS * squares / len(truth)
+            product += more * common.value
+        value = product / (squares + more)
+        residual = (truth - value * guess) ** 2
+        noise = float(guess**2 @ residual) + (0.0 if common is None else more * common.residual)
+        return cls(value, math.sqrt(noise) / (squares + more), float(residual.mean()))
+
+    @property
+    def weight(self) -> float:
+        """Least for a slope that may be chance. One below 1 counts as 1 where it may be: the refit mends it."""
+        if self.value <= 0:
+            return 0.0
+        return min(1.0, self.value + 2 * self.error) * self.value**2 / (self.value**2 + self.error**2)
+
+
+def _weights_of_levels(cells: _Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Greatest likelihood, one weight a column, drawn towards the common one."""
+    losses = {}
+    for name, (x, share) in cells.items():
+        mixed = np.stack([_log_mixed(share, trivial[name], w) for w in _WEIGHTS])  # (weights, cells, levels)
+        log_true = np.take_along_axis(mixed, np.broadcast_to(x.astype(int), mixed.shape[:2])[..., None], axis=2)[..., 0]
+        losses[name] = (np.log(np.exp(mixed).sum(axis=2)) - log_true).sum(axis=1)
+    if not losses:
+        return {}
+    common = _WEIGHTS[np.argmin(sum(losses.values()))]
+    leaning = _LEANING_LEVELS * (_WEIGHTS - common) ** 2
+    return {name: float(_WEIGHTS[np.argmin(loss + leaning)]) for name, loss in losses.items()}

@@ -1,0 +1,1 @@
+"""The networks, the likelihoods and the model they make up."""

@@ -1,0 +1,154 @@
+"""`VSAE`: the proposals, the aggregation and the generative networks, put together. Nothing else."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from vsae.data.batch import Batch
+from vsae.data.remasking import hiding_weights
+from vsae.data.schema import Schema
+from vsae.model.aggregation import aggregation
+from vsae.model.config import VSAEConfig
+from vsae.model.gaussian import GaussianGuess
+from vsae.model.generative import DataDistribution, DataNetwork, MaskNetwork
+from vsae.model.latent_model import Draws, LatentModel, Noise
+from vsae.model.likelihoods import Bernoulli
+from vsae.model.mixture import FullPrior
+from vsae.model.prior import LatentPrior
+from vsae.model.proposals import (
+    AttributiveProposal,
+    CollectiveProposal,
+    DiagonalNormal,
+    select,
+)
+
+
+class Proposals(NamedTuple):
+    """Everything inferred from a batch: both proposals, and the one that is used."""
+
+    attributive: DiagonalNormal
+    collective: DiagonalNormal
+    selective: DiagonalNormal
+
+
+class Decoded(NamedTuple):
+    """Everything generated from latents."""
+
+    mask: Bernoulli
+    data: DataDistribution
+
+
+class VSAE(LatentModel):
+    """p(x, m, z) with its selective proposal, for E members at once.
+
+    >>> from vsae.data.schema import Schema, real
+    >>> model = VSAE(Schema([real("a"), real("b")]), VSAEConfig(latent_dim=3, members=1))
+    >>> batch = Batch({"gaussian": torch.zeros(1, 5, 2)}, torch.ones(1, 5, 2, dtype=torch.bool))
+    >>> z = model.propose(batch).selective.rsample()
+    >>> z.shape, model.decode(z, batch.mask).data["gaussian"].mean.shape
+    (torch.Size([1, 5, 2, 3]), torch.Size([1, 5, 2]))
+    """
+
+    is_number: Tensor
+    hiding: Tensor
+    shared_parts = ("features.", "guess.", "hiding")
+
+    def __init__(self, schema: Schema, config: VSAEConfig) -> None:
+        super().__init__(schema, config)
+        members, latent = config.members, config.latent_dim
+        self.guess = GaussianGuess(schema, used=config.guess)
+        is_number = torch.zeros(len(schema), 1)
+        is_number[self.number_attributes] = 1.0
+        self.register_buffer("is_number", is_number, persistent=False)
+        settings = self.proposal_settings()
+        fill = config.proposal == "attributive"
+        self.attributive = AttributiveProposal(schema, config.attributive, settings, fill)
+        self.collective = CollectiveProposal(schema, config.collective, settings, self.guess.width)
+        self.aggregate = aggregation(config.aggregation, members, len(schema), latent, config.data_net.width)
+        self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
+        self.data_network = DataNetwork(self.make_heads(), members, self.aggregate.width, config.data_net, len(schema))
+        own = config.prior_covariance == "own"
+        self.prior: LatentPrior = (FullPrior if own else LatentPrior)(members, len(schema), latent)
+        self.register_buffer("hiding", torch.ones(len(schema)))  # how much of each attribute re-masking hides
+
+    def look_at(self, data: Batch) -> None:
+        """The features of numbers, the guess, what to hide how often."""
+        super().look_at(data)
+        if self.guess.width:
+            usable = data.with_mask(data.usable)
+            self.guess.fit(usable, self.number_features(usable))
+        if self.config.hiding == "as_missing":
+            self.hiding.copy_(hiding_weights(data.mask))
+
+    def propose(self, batch: Batch) -> Proposals:
+        """q(z | x_o, m), each (E, B, M, L)."""
+        batch = self.read_images(batch)
+        features = self.number_features(batch)
+        attributive = self.attributive(batch, features)
+        collective = self._collective(batch, features)
+        if self.config.proposal == "attributive":
+            selective = attributive
+        elif self.config.proposal == "collective":
+            selective = collective
+        else:
+            selective = select(batch.mask, attributive, collective)
+        return Proposals(attributive, collective, selective)
+
+    def _collective(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
+        """q_ψ; where there is a guess, it says how to correct the attributive proposal of the guess.
+
+        So the guess is decoded as if it were observed, from the first step on, and training adds what is not linear.
+        """
+        if not self.guess.width or features is None:
+            return self.collective(batch, features, None)
+        guess = self.guess(batch, features)  # (E, B, D)
+        q: DiagonalNormal = self.collective(batch, features, guess)
+        number = self.features.number(self.guess.scores(guess, features.shape[-2]))
+        anchor = self.attributive(batch, self.features(number)).loc
+        return q._replace(loc=q.loc + anchor * self.is_number)
+
+    def decode(self, z: Tensor, mask: Tensor | None) -> Decoded:
+        """p(m | z) and p(x | m, z), with `mask` as m; None: the probabilities that the mask network gives.
+
+        Without mask modelling the mask network's output conditions nothing, so None means all observed.
+        """
+        context = self.aggregate(z)  # (E, B, M·L), or (E, B, width of the data network)
+        m = self.mask_network(context)
+        if mask is None:
+            mask = m.mean if self.config.mask_modelling else torch.ones_like(m.logits)
+        return Decoded(m, self.data_network(context, mask))
+
+    @property
+    def numbers_per_row(self) -> int:
+        latents = self.config.latent_dim * len(self.schema) * 3
+        return latents + self.data_network.heads.numbers_per_row + self.config.data_net.width * 4
+
+    def imputing_mask(self, mask: Tensor) -> Tensor | None:
+        """m for `decode` when imputing: the given mask, or None for the reconstructed one."""
+        return None if self.config.mask_modelling and self.config.imputation_mask == "reconstructed" else mask
+
+    def infer(self, batch: Batch) -> DiagonalNormal:
+        return self.propose(batch).selective
+
+    def reconstruct(self, batch: Batch) -> DataDistribution:
+        return self.decode(self.propose(batch).selective.loc, self.imputing_mask(batch.mask)).data
+
+    def decode_draws(self, batch: Batch, noise: Noise) -> tuple[Decoded, DiagonalNormal, Tensor]:
+        """Draws of z decoded, rows draw-major; with the proposal they come from, and themselves, (E, S, B, M, L)."""
+        q = self.infer(batch)
+        z = q.draws(noise(q.loc.shape[2:], q.loc.device))
+        mask = batch.mask[:, None].expand(-1, noise.samples, -1, -1).flatten(1, 2)
+        return self.decode(z.flatten(1, 2), self.imputing_mask(mask)), q, z
+
+    def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
+        decoded, q, z = self.decode_draws(batch, noise)
+        if not weighted:
+            return Draws(decoded.data)
+        log_weight = self.log_weight(batch, decoded.data, q, z)
+        if self.config.mask_modelling:
+            log_m = decoded.mask.log_prob(batch.repeated(noise.samples).mask).sum(-1)
+            log_weight = log_weight + log_m.unflatten(1, (noise.samples, -1))
+        return Draws(decoded.data, log_weight)

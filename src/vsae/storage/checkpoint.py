@@ -1,0 +1,88 @@
+"""Files: tensors as safetensors, everything else as JSON in its header. Never pickle: loading runs no code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from vsae.storage.atomic import written_beside
+
+FORMAT_VERSION = 1
+
+
+class _NewerFormat(Exception):
+    """Raised and caught inside `read`."""
+
+
+class FileFormatError(ValueError):
+    """The file is not one of ours, is damaged, or is newer than this version of vsae."""
+
+
+def write(
+    path: str | os.PathLike[str], purpose: str, tensors: Mapping[str, Tensor], content: Mapping[str, Any]
+) -> None:
+    """Tensors and JSON into one file."""
+    tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+    text = json.dumps(content)
+    kind = {"name": "vsae", "purpose": purpose, "version": FORMAT_VERSION}
+    header = {"format": json.dumps(kind), "content": text, "sha256": _digest(text, tensors)}
+    with written_beside(path) as beside:
+        save_file(tensors, beside, header)
+
+
+def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `write` wrote, or a `FileFormatError` that says what is wrong with the file."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            kind = json.loads(header["format"])
+            name, found, version = kind["name"], kind["purpose"], int(kind["version"])
+            if name == "vsae" and version > FORMAT_VERSION:  # its other parts may be laid out in ways unknown here
+                raise _NewerFormat
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
+            intact = header["sha256"] == _digest(header["content"], tensors)
+            content = json.loads(header["content"])
+    except _NewerFormat:
+        raise FileFormatError(
+            f"{path}: format version {version} is newer than this vsae reads ({FORMAT_VERSION}); upgrade vsae"
+        ) from None
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path}: not a vsae file, or a damaged one ({error})") from None
+    if name != "vsae" or found != purpose:
+        raise FileFormatError(f"{path}: holds a {name} {found}, not a vsae {purpose}")
+    if not intact:
+        raise FileFormatError(f"{path}: its checksum is wrong: the file was damaged or changed after it was written")
+    return tensors, content
+
+
+@contextmanager
+def parts_of(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong in putting a file's parts together is the file's fault, and is said in one line."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FileFormatError(f"{path}: the parts of this file do not fit together ({reason})") from None
+
+
+def _digest(content: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(content.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()

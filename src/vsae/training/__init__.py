@@ -1,0 +1,1 @@
+"""The bound, its two steps, and the loop around them."""

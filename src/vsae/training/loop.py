@@ -1,0 +1,340 @@
+"""The loop: E and M steps over shuffled rows, early stopping on re-masked cells, checkpoints, progress.
+
+Members of an ensemble train together and apart: each has its own order of rows, its own gradient clipping, its own
+validation score and its own best weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vsae.data.batch import Batch
+from vsae.data.randomness import private_rng, rng_state, set_rng_state
+from vsae.model.config import VSAEConfig
+from vsae.model.latent_model import LatentModel
+from vsae.model.vsae import VSAE
+from vsae.storage import checkpoint
+from vsae.training.em import learn as learn_by_em
+from vsae.training.objective import Elbo
+from vsae.training.optimiser import AdamW
+from vsae.training.validation import HeldOut
+
+
+class TrainingDiverged(RuntimeError):
+    """The loss or its gradient stopped being finite; the model holds the last good weights.
+
+    Raised by `fit`, it carries that model as `fitted`.
+    """
+
+    fitted: Any = None
+
+
+class OtherTraining(checkpoint.FileFormatError):
+    """The checkpoint was written by a training with other settings or other data."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Handed to the callback after every step; `record` is set when the model was just evaluated."""
+
+    step: int
+    steps: int
+    epoch: float
+    seconds: float
+    record: dict[str, Any] | None
+
+
+Callback = Callable[[Progress], None]
+Learn = Callable[[Any, Batch, int], tuple[Elbo, Tensor]]  # model, batch, epoch → terms (E, B, M), loss
+
+
+@dataclass
+class History:
+    """One record an evaluation: step, epoch, learning_rate, the four terms and the score, each a list over members."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    best_step: list[int] = field(default_factory=list)  # per member
+    stopped: str = ""  # why training ended
+    seconds: float = 0.0
+
+    def of(self, member: int, patience: int) -> History:
+        """What one of several members trained `apart` would have recorded alone."""
+        best, seen = self.best_step[member], [record["step"] for record in self.records]
+        last = min(len(seen), (seen.index(best) if best in seen else -1) + 1 + patience)
+        records = [
+            {key: [value[member]] if isinstance(value, list) else value for key, value in record.items()}
+            for record in self.records[:last]
+        ]
+        stopped = _out_of_patience(patience) if last < len(seen) else self.stopped
+        return History(records, [best], stopped, self.seconds)
+
+
+def train(
+    model: LatentModel,
+    data: Batch,
+    held_out: HeldOut | None = None,
+    *,
+    learn: Learn = learn_by_em,
+    apart: bool = False,
+    seed: int = 0,
+    config: VSAEConfig | None = None,
+    callback: Callback | None = None,
+    checkpoint_path: str | os.PathLike[str] | None = None,
+) -> History:
+    """Fit `model` to `data` (n, …) in place; it ends with its best weights, in eval mode.
+
+    `learn` says what a batch teaches. Members of an ensemble share the rows; `apart`, the rows are E equal parts, one a
+    member, and each member stops by its own patience: E trainings as one. `config` holds the settings of this training,
+    where they are not the model's own.
+
+    With `checkpoint_path`, the state is written there at every evaluation; where it exists already, training goes on
+    from it, bit-identically on the CPU.
+    """
+    run = _Run(model, data, held_out, learn, apart, config or model.config, seed, callback)
+    with private_rng(seed, run.device):
+        if checkpoint_path is not None and Path(checkpoint_path).exists():
+            run.restore(checkpoint_path)
+        model.train()
+        try:
+            run.loop(checkpoint_path)
+        finally:
+            run.adopt_best()
+            model.eval()
+    return run.history
+
+
+class _Run:
+    """The moving parts of one training: everything a checkpoint must hold is an attribute here."""
+
+    def __init__(
+        self,
+        model: LatentModel,
+        data: Batch,
+        held_out: HeldOut | None,
+        learn: Learn,
+        apart: bool,
+        config: VSAEConfig,
+        seed: int,
+        callback: Callback | None,
+    ) -> None:
+        self.model, self.data, self.held_out, self.learn = model, data, held_out, learn
+        self.apart, self.config, self.callback = apart, config, callback
+        self.seed, self.start = seed, {name: value.detach().clone() for name, value in model.named_parameters()}
+        self.device = data.mask.device
+        self.members = self.config.members
+        if apart and data.rows % self.members:
+            raise ValueError(f"{data.rows} rows are not {self.members} equal parts")
+        self.rows = data.rows // self.members if apart else data.rows  # of a member
+        self.per_epoch = math.ceil(self.rows / self.config.batch_size)
+        self.steps = _total_steps(self.config, self.per_epoch)
+        self.evaluate_every = self.config.evaluate_every or self.per_epoch
+        self.optimiser = AdamW(model.parameters(), self.config.weight_decay)
+        self.step = 0
+        self.order = torch.empty(0, dtype=torch.long, device=self.device)  # (E, n), this epoch's rows
+        self.best = dict(self.start)
+        self.best_score = torch.full((self.members,), torch.inf, dtype=torch.float64)
+        self.since_best = torch.zeros(self.members, dtype=torch.long)
+        self.history = History(best_step=[0] * self.members)
+
+    def loop(self, checkpoint_path: str | os.PathLike[str] | None) -> None:
+        began, before = time.perf_counter(), self.history.seconds
+        sums: Elbo | None = None
+        self.history.stopped = "all steps done"
+        for step, batch in self.batches():
+            if bool((self.since_best >= self.config.patience).all()):
+                self.history.stopped = _out_of_patience(self.config.patience)
+                return
+            terms = self.train_on(batch)
+            sums = terms if sums is None else Elbo(*(a + b for a, b in zip(sums, terms, strict=True)))
+            self.step = step + 1
+            self.history.seconds = before + time.perf_counter() - began
+            record = None
+            if self.step % self.evaluate_every == 0 or self.step == self.steps:
+                count = (self.step - 1) % self.evaluate_every + 1
+                record = self.evaluate(Elbo(*(term / count for term in sums)))
+                sums = None
+                if checkpoint_path is not None:
+                    self.save(checkpoint_path)
+            if self.callback is not None:
+                epoch = self.step / self.per_epoch
+                self.callback(Progress(self.step, self.steps, epoch, self.history.seconds, record))
+
+    def batches(self) -> Iterator[tuple[int, Batch]]:
+        """(step, rows for each member), each epoch in a new order, from where training stands."""
+        for step in range(self.step, self.steps):
+            part = step % self.per_epoch
+            if part == 0:
+                self.order = torch.rand(self.members, self.rows, device=self.device).argsort(dim=1)
+                if self.apart:
+                    self.order += self.rows * torch.arange(self.members, device=self.device)[:, None]
+            yield step, self.data.take(self.order.tensor_split(self.per_epoch, dim=1)[part])
+
+    def train_on(self, batch: Batch) -> Elbo:
+        """One step on a batch; the four terms, (E,)."""
+        epoch = self.step // self.per_epoch
+        try:
+            terms, loss = self.learn(self.model, batch, epoch)
+            self.update(loss)
+        except _NotFinite:
+            culprit = _culprit(self.model, batch, terms)
+            raise TrainingDiverged(
+                f"epoch {epoch + 1}: the loss of attribute {culprit!r} is no longer finite; the last good weights are "
+                "kept. Look for extreme values in it, or lower learning_rate"
+            ) from None
+        return Elbo(*(term.detach() for term in terms)).mean()
+
+    def update(self, loss: Tensor) -> None:
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = clip_members(list(self.model.parameters()), self.config.clip)
+        if not bool(torch.isfinite(norm).all() & torch.isfinite(loss)):
+            raise _NotFinite
+        self.optimiser.step(self.learning_rate())
+
+    def learning_rate(self) -> float:
+        """Linear warm-up, then half a cosine down to zero; or constant."""
+        peak, share = self.config.learning_rate, self.step / self.steps
+        if self.config.schedule == "constant":
+            return peak
+        if share < self.config.warmup:
+            return peak * (self.step + 1) / (self.config.warmup * self.steps + 1)
+        return peak * 0.5 * (1 + math.cos(math.pi * (share - self.config.warmup) / (1 - self.config.warmup)))
+
+    def evaluate(self, terms: Elbo) -> dict[str, Any]:
+        """Score the members on the held-out cells; remember the weights of those that never were better."""
+        score = torch.full((self.members,), torch.nan, dtype=torch.float64)
+        if self.held_out is not None:
+            self.model.eval()
+            score = self.held_out.score(self.model)
+            self.model.train()
+        # without anything to score by, the newest weights are the best known; and with few cells to score by, an early
+        # lead is luck more often than not: later weights, trained at a lower rate, are taken if they come close
+        close = score <= self.best_score * (1 + self.config.tolerance)
+        better = close if self.held_out is not None else torch.ones_like(score, dtype=torch.bool)
+        if self.apart:
+            better &= self.since_best < self.config.patience
+        self.since_best = torch.where(better if self.apart else better.any(), 0, self.since_best + 1)
+        self.best_score = torch.where(score < self.best_score, score, self.best_score)
+        _update_members(self.best, self.model, better.to(self.device))
+        for member in better.nonzero().flatten().tolist():
+            self.history.best_step[member] = self.step
+        record: dict[str, Any] = {
+            "step": self.step,
+            "epoch": self.step / self.per_epoch,
+            "learning_rate": self.learning_rate(),
+        }
+        record |= {name: value.tolist() for name, value in terms._asdict().items()}
+        record |= {"score": [None if math.isnan(s) else s for s in score.tolist()]}
+        self.history.records.append(record)
+        return record
+
+    @cached_property
+    def identity(self) -> str:
+        """A hash of all that decides how training goes: settings, seed, starting weights, data and what is withheld."""
+        digest = hashlib.sha256(json.dumps([self.config.to_json(), self.model.schema.to_json(), self.seed]).encode())
+        batch = self.data
+        tensors = {**batch.values, "mask": batch.mask, "usable": batch.usable, **self.start}
+        for name in sorted(tensors):
+            digest.update(name.encode())
+            digest.update(tensors[name].cpu().contiguous().numpy().data)
+        return digest.hexdigest()
+
+    def adopt_best(self) -> None:
+        if self.history.records:
+            _set_weights(self.model, self.best)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        tensors: dict[str, Tensor] = {f"model.{name}": value for name, value in self.model.named_parameters()}
+        tensors |= {f"best.{name}": value for name, value in self.best.items()}
+        tensors |= {f"optimiser.{name}": value for name, value in self.optimiser.state().items()}
+        tensors |= {"rng": rng_state(self.device), "order": self.order, "best_score": self.best_score}
+        content = {
+            "identity": self.identity,
+            "step": self.step,
+            "since_best": self.since_best.tolist(),
+            "history": self.history.__dict__,
+        }
+        checkpoint.write(path, "training state", tensors, content)
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        tensors, content = checkpoint.read(path, "training state")
+        if content.get("identity") != self.identity:
+            raise OtherTraining(
+                f"{path}: belongs to another training (other settings or data); delete it to start anew"
+            )
+        _set_weights(self.model, _with_prefix(tensors, "model."))
+        self.best = {name: value.to(self.device) for name, value in _with_prefix(tensors, "best.").items()}
+        self.optimiser.load(_with_prefix(tensors, "optimiser."))
+        self.order, self.best_score = tensors["order"].to(self.device), tensors["best_score"]
+        self.step, self.since_best = content["step"], torch.tensor(content["since_best"])
+        self.history = History(**content["history"])
+        set_rng_state(tensors["rng"], self.device)
+
+
+def _out_of_patience(patience: int) -> str:
+    return f"no better score in {patience} evaluations"
+
+
+class _NotFinite(ArithmeticError):
+    pass
+
+
+def _total_steps(config: VSAEConfig, per_epoch: int) -> int:
+    limits = [config.steps, None if config.epochs is None else config.epochs * per_epoch]
+    return max(1, min(limit for limit in limits if limit is not None))
+
+
+def clip_members(parameters: list[nn.Parameter], limit: float | None) -> Tensor:
+    """Scale each member's gradient to a norm of at most `limit`; gives back the norms, (E,)."""
+    gradients = [p.grad for p in parameters if p.grad is not None]  # each with a leading E
+    norm = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients]).square().sum(0).sqrt()
+    if limit is not None and bool((norm > limit).any()):
+        factor = (limit / norm).clamp_max(1.0)
+        for gradient in gradients:
+            gradient.mul_(factor.view(-1, *[1] * (gradient.dim() - 1)))
+    return norm
+
+
+@torch.no_grad()
+def _culprit(model: LatentModel, batch: Batch, terms: Elbo) -> str:
+    """The attribute that broke first: by its attributive proposal, its likelihood, or else the one that fits worst.
+
+    All decoders and the collective proposal read every attribute, so what breaks one breaks them all; the attributive
+    proposal reads its own alone.
+    """
+    own = [model.propose(batch).attributive.kl_to_prior() * batch.usable] if isinstance(model, VSAE) else []
+    for broken in (*own, terms.x_observed):
+        finite = torch.isfinite(broken.sum(dim=(0, 1)))
+        if not bool(finite.all()):
+            return model.schema.names[int(finite.int().argmin())]
+    return model.schema.names[int(terms.total.sum(dim=(0, 1)).argmin())]
+
+
+@torch.no_grad()
+def _set_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    for name, parameter in model.named_parameters():
+        parameter.copy_(weights[name])
+
+
+def _update_members(best: dict[str, Tensor], model: nn.Module, better: Tensor) -> None:
+    """Overwrite the stored weights of the members marked in `better` (E,)."""
+    if bool(better.any()):
+        for name, value in model.named_parameters():
+            where = better.view(-1, *[1] * (value.dim() - 1))
+            best[name] = torch.where(where, value.detach(), best[name])
+
+
+def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

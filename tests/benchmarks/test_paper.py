@@ -1,0 +1,291 @@
+"""The paper's experiments: what is run, what a row holds, what the page makes of rows; and the literal preset."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.data import Rows
+from benchmarks.paper import pages, runner
+from benchmarks.paper.methods import ABLATIONS, DEFAULT, DEFAULT_CHANGES, METHODS, PAPER, PAPER_CHANGES, run_method
+from benchmarks.paper.runner import PLANS, TABLES, UNIQUE, Experiment, Runner, plan_of
+from vsae.baselines import BASELINES
+from vsae.data.schema import Schema, categorical, real
+from vsae.fitting.fit import fit
+from vsae.model.config import VSAEConfig
+
+needs_data = pytest.mark.skipif(
+    "VSAE_DATA" not in os.environ, reason="VSAE_DATA is not set: the UCI tables are not here"
+)
+ROWS = sorted((Path(__file__).parents[2] / "results" / "paper").glob("*.json"))
+
+
+@pytest.fixture
+def small_table(monkeypatch):
+    """In the place of every data set: 120 rows, two numbers and a category that depend on each other."""
+
+    def load(table: str) -> Rows:
+        rng = np.random.default_rng(0)
+        a = rng.normal(size=120)
+        columns = {"a": a, "b": a + 0.3 * rng.normal(size=120), "c": (a > 0).astype(int) + (a > 1)}
+        schema = Schema([real("a"), real("b"), categorical("c", 3)])
+        return Rows(table, schema, columns, np.ones((120, 3), dtype=bool))
+
+    monkeypatch.setattr(runner, "load", load)
+
+
+# --- what is run
+
+
+def test_every_table_of_the_paper_has_its_runs():
+    assert {e.table for e, _ in PLANS["mcar"]} == {*TABLES, UNIQUE}
+    assert {method for _, method in PLANS["mcar"]} == set(METHODS)
+    assert {e.rate for e, _ in PLANS["ratios"]} == {0.3, 0.5, 0.7}
+    assert {e.mechanism for e, _ in PLANS["nonmcar"]} == {"paper-mar", "paper-nmar", "mar", "nmar"}
+    assert {method for _, method in PLANS["ablation"]} == {PAPER, DEFAULT, *ABLATIONS}
+    both = plan_of(["mcar", "ratios"])
+    assert len(both) == len(set(both))
+    assert [m for _, m in plan_of(["mcar"], ["VAE"], ["yeast"])] == ["VAE"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((["tabel"],), "there is no table of the paper tabel; there are mcar"),
+        ((["mcar"], ["VEA"]), "there is no method VEA; there are AE, VAE.* more$"),
+        ((["mcar"], None, ["iris"]), "there is no data set iris"),
+    ],
+)
+def test_an_unknown_name_is_one_line(arguments, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        plan_of(*arguments)
+
+
+@pytest.mark.parametrize("changes", [*PAPER_CHANGES.values(), *DEFAULT_CHANGES.values()])
+def test_ablations_name_settings_that_differ_from_their_preset(changes):
+    preset = VSAEConfig.paper() if changes in PAPER_CHANGES.values() else VSAEConfig()
+    assert all(getattr(preset.replace(**changes), name) == value for name, value in changes.items())
+    assert preset.replace(**changes) != preset
+
+
+def test_a_mistyped_ablation_is_no_run_of_the_whole_model(small_table):
+    task = Experiment("yeast", "mcar", 0.5).task(0)
+    with pytest.raises(ValueError, match="there is no method 'VSAE paper: no ME'"):
+        run_method(f"{PAPER}: no ME", [task])
+
+
+@pytest.mark.parametrize("method", [*METHODS, f"{PAPER}: no EM", f"{DEFAULT}: noise in the holes"])
+def test_a_run_gives_a_row_a_seed(small_table, method):
+    quick = {"steps": 20, "epochs": 2}
+    rows = runner.rows_of(Experiment("yeast", "mcar", 0.5), method, (3, 4), "cpu", **quick)
+    assert [row["seed"] for row in rows] == [3, 4]
+    for row in rows:
+        for where in ("in_sample", "new_rows"):
+            assert set(row[where]) == {"nrmse", "nrmse_trivial", "pfc", "pfc_trivial"}
+            assert all(np.isfinite(x) for x in row[where].values())
+        assert row["seconds"] > 0
+        assert ("weighted_new_rows" in row) == method.startswith(PAPER)
+        assert json.dumps(row)
+    assert rows[0]["new_rows"] != rows[1]["new_rows"]  # splits and masks vary
+
+
+def test_all_methods_get_the_same_holes(small_table):
+    one, again = (Experiment("yeast", "mcar", 0.5).task(5) for _ in range(2))
+    assert np.array_equal(one.train_mask, again.train_mask)
+    assert not np.array_equal(one.train_mask, Experiment("yeast", "mcar", 0.5).task(6).train_mask)
+    first, second = (run_method("MICE", [task])[0] for task in (one, again))
+    assert first.new_rows == second.new_rows
+
+
+def test_what_is_there_is_not_run_again(tmp_path, monkeypatch):
+    calls = []
+
+    class Done:
+        returncode = 0
+        stderr = ""
+
+        def __init__(self, seeds):
+            self.stdout = json.dumps([row_of("AE", 0.9, seed) for seed in seeds])
+
+    def run(command, **options):
+        seeds = json.loads(command[-1])[2]
+        calls.append(seeds)
+        return Done(seeds)
+
+    monkeypatch.setattr(runner.subprocess, "run", run)
+    said = []
+    for seeds in ((0, 1), (0, 1, 2)):
+        runner.run(Runner(tmp_path), [(Experiment("yeast", "mcar", 0.5), "AE")], seeds, report=said.append)
+    assert calls == [[0, 1], [2]]
+    assert len(list(tmp_path.glob("*.json"))) == 3
+    assert sum("(there)" in line for line in said) == 2
+    runner.run(Runner(tmp_path, again=True), [(Experiment("yeast", "mcar", 0.5), "AE")], (0,), report=said.append)
+    assert calls[-1] == [0]
+
+
+def test_a_run_that_fails_is_said_and_the_others_go_on(tmp_path, monkeypatch):
+    class Failed:
+        returncode, stdout, stderr = 1, "", "Traceback …\nMemoryError: too large"
+
+    monkeypatch.setattr(runner.subprocess, "run", lambda *_, **__: Failed())
+    said = []
+    plan = [(Experiment("yeast", "mcar", 0.5), method) for method in ("AE", "VAE")]
+    with pytest.raises(ValueError, match="2 of 2 runs failed"):
+        runner.run(Runner(tmp_path), plan, (0,), report=said.append)
+    assert [line.endswith("FAILED: MemoryError: too large") for line in said] == [True, True]
+    assert not list(tmp_path.iterdir())
+
+
+@needs_data
+def test_phishing_without_copies_has_none():
+    rows = runner.load(UNIQUE)
+    assert len(np.unique(rows.matrix(), axis=0)) == len(rows) < len(runner.load("phishing"))
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES)
+def test_trains_with_finite_terms_and_generates_the_right_share_of_holes(table):
+    epochs = 23 if table in ("mushroom", "phishing") else 60
+    row = runner.rows_of(Experiment(table, "mcar", 0.5), PAPER, [1], "cpu", epochs=epochs)[0]
+    assert row["finite"]
+    assert row["curve"][-1]["x_unobserved"] < 0  # the E step was on
+    assert row["missing_sampled"] == pytest.approx(row["missing"], abs=0.02)
+
+
+# --- what the page makes of it
+
+
+def row_of(method: str, nrmse: float, seed: int, table: str = "yeast", **more):
+    errors = {"nrmse": nrmse, "nrmse_trivial": 1.0 + 0.01 * seed}
+    return {
+        "table": table, "mechanism": "mcar", "rate": 0.5, "method": method, "seed": seed, "rows": 10, "seconds": 1.0,
+        "machine": "a machine", "in_sample": errors, "new_rows": errors, **more,
+    }  # fmt: skip
+
+
+def test_cells_are_means_and_deviations_and_the_best_are_bold():
+    rows = [row_of("AE", x, s) for s, x in enumerate((0.8, 0.9, 1.0))]
+    rows += [row_of("VAE", x, s) for s, x in enumerate((0.82, 0.92, 1.02))]
+    rows += [row_of("CVAE", x, s) for s, x in enumerate((1.1, 1.2, 1.3))]
+    board = pages.Board(rows)
+    column = ("yeast", "mcar0.5", "nrmse")
+    text = pages.error_table(board, [column], pages.ORDER, paper={("VAE", column): 0.461})
+    assert "| AE | **0.900 ± 0.100** |" in text
+    assert "| VAE | **0.920 ± 0.100** (0.461) |" in text  # within one deviation of the best
+    assert "| CVAE | 1.200 ± 0.100 |" in text
+    assert "| mean/mode | 1.010 ± 0.010 |" in text
+    assert "MVAE" not in text  # nothing was run
+
+
+def board_of(errors, rates=(0.5,), **more):
+    """Three seeds of each method on every data set; `errors` maps methods to a share of the trivial error."""
+    rows = {}
+    for (table, _, measure), rate, (method, share), seed in itertools.product(
+        pages.TABLE1, rates, errors.items(), range(3)
+    ):
+        trivial = (1.0 if measure == "nrmse" else 0.4) + 0.01 * seed
+        row = rows.setdefault((table, rate, method, seed), row_of(method, 1.0, seed, table) | {"rate": rate, **more})
+        row["new_rows"] = row["new_rows"] | {measure: share(rate) * trivial, f"{measure}_trivial": trivial}
+    return pages.Board(rows.values())
+
+
+def test_claims_are_judged_by_the_rows_and_left_out_without_them():
+    assert pages.claims(pages.Board([])) == ""
+    rivals = {name: lambda rate: 1.0 for name in BASELINES if name != "MIWAE"}
+    text = pages.claims(board_of({PAPER: lambda rate: 0.9, **rivals}))
+    assert "has it in 6 of 6; it is better than the mean or mode by more than 1 % in 6." in text
+    assert "HI-VAE" not in text.split("spread")[1]
+    worse = pages.claims(board_of({PAPER: lambda rate: 1.01, **rivals}))
+    assert "has it in 0 of 6; it is better than the mean or mode by more than 1 % in 0." in worse
+    ratios = board_of({"HI-VAE": lambda rate: rate, PAPER: lambda rate: 1.0}, rates=(0.3, 0.5, 0.7))
+    text = pages.claims(ratios)
+    assert "Not here: 0.123 at .3, 0.205 at .5." in text
+    assert "White wine 1.010 → 1.010" in text
+    assert len(pages.ratio_panels(ratios)) == 6
+    rows = [row_of(f"{PAPER}: {w} only", x, 0) for w, x in (("collective", 0.9), ("attributive", 0.95))]
+    assert "Yeast: 0.900 and 0.950" in pages.claims(pages.Board(rows))
+
+
+def test_latents_and_masks_are_reported_from_the_rows():
+    idle = {"active_observed": 3, "active_hidden": 0, "of": 40, "kl_observed": [0.2, 0.4], "kl_hidden": [0.0, 0.0]}
+    rows = [row_of(PAPER, 1.0, s, latents=idle, missing=0.5, missing_sampled=0.49 + 0.01 * s) for s in range(3)]
+    rows += [row_of("VAE", 0.8, 0, latents={"active": 5, "of": 20, "kl": 1.25})]
+    rows += [row_of("AE", 0.9, 0, latents={"active": 5, "of": 20, "kl": None})]
+    board = pages.Board(rows)
+    table = pages.collapse_table(board)
+    assert "3 seen, 0 hidden of 40; 0.30, 0.00" in table
+    assert "| VAE | – | – | 5 of 20; 1.25 |" in table
+    assert "| AE | – | – | 5 of 20 |" in table
+    assert "| Yeast, MCAR .5 | 0.500 | 0.500 ± 0.010 | – | 0.500 → 0.496 |" in pages.masks_table(board)
+    text = pages.idle_latents(board)
+    assert "in 1 pairs" in text
+    assert "in use in 2: 2 of them are below .99, the lowest at 0.80" in text
+    assert "| VAE | **0.800** [1] |" in pages.error_table(board, [("yeast", "mcar0.5", "nrmse")], pages.ORDER)
+
+
+def test_figures_are_drawn_and_linked_when_there_is_something_to_draw(tmp_path):
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "paper"
+    folder.mkdir()
+    rows = [row_of(m, 0.9, s) for m in (DEFAULT, f"{DEFAULT}: collective only") for s in range(2)]
+    for i, row in enumerate(rows):
+        (folder / f"{i}.json").write_text(json.dumps(row))
+    assert list(pages.figures(tmp_path)) == ["paper-ablation.svg"]
+    text = pages.page(tmp_path)
+    assert "figures/paper-ablation.svg" in text
+    assert "figures/paper-ratios.svg" not in text
+
+
+def test_committed_rows_are_of_the_preset_and_finite():
+    preset = json.loads(json.dumps(VSAEConfig.paper().to_json()))
+    found = 0
+    for path in ROWS:
+        row = json.loads(path.read_text())
+        assert (
+            path.name
+            == Runner().path(Experiment(row["table"], row["mechanism"], row["rate"]), row["method"], row["seed"]).name
+        )
+        assert row.get("finite", True)
+        if row["method"] == PAPER:
+            found += 1
+            said = row["config"]  # it may have settings that are gone since, and lack those for images
+            there = {n: x for n, x in preset.items() if n in said}
+            known = {n: {k: said[n][k] for k in x} if isinstance(x, dict) else said[n] for n, x in there.items()}
+            assert known == there
+            assert len(there) > 30
+            assert "no better score" in row["stopped"] or row["epochs"] == 1000
+            assert row["missing_sampled"] == pytest.approx(row["missing"], abs=0.03)
+    assert found
+
+
+# --- the preset
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.7])
+def test_masks_sampled_from_the_prior_have_the_tables_share_missing(rate):
+    rng = np.random.default_rng(0)
+    schema = Schema([real(f"x{i}") for i in range(6)])
+    columns = {f"x{i}": rng.normal(size=600) for i in range(6)}
+    mask = rng.random((600, 6)) >= rate
+    for config in (VSAEConfig.paper(epochs=40, e_step_samples=10), VSAEConfig(steps=150)):
+        sampled = fit(schema, columns, mask, config).generate_masks(10_000)
+        assert 1 - sampled.mean() == pytest.approx(1 - mask.mean(), abs=0.02)
+
+
+def test_the_papers_prior_is_standard_normal_and_the_default_is_fitted():
+    rng = np.random.default_rng(0)
+    schema = Schema([real("a"), real("b")])
+    a = rng.normal(size=400)
+    columns, mask = {"a": a, "b": a + 0.1 * rng.normal(size=400)}, np.ones((400, 2), dtype=bool)
+    literal = fit(schema, columns, mask, VSAEConfig.paper(epochs=3))
+    assert not literal.model.prior.factor.any()
+    assert not literal.model.prior.loc.any()
+    fitted = fit(schema, columns, mask, VSAEConfig(steps=300))
+    rows, _ = fitted.generate(3000)
+    assert np.corrcoef(rows["a"], rows["b"])[0, 1] > 0.9  # N(0, I) would lose the dependence

@@ -1,0 +1,134 @@
+"""The paper's multi-modal experiments on small sets made here: what a row holds, and what the page makes of rows."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.digits import DigitReader
+from benchmarks.paper import multimodal, multimodal_page, runner
+from benchmarks.paper.methods import DEFAULT, PAPER
+from benchmarks.paper.multimodal import FLAT, METHODS, ORACLE, RIVALS, SETS, TRIVIAL, Task
+from benchmarks.paper.runner import PLANS, Experiment, plan_of
+from benchmarks.pictures import grid, packed, png, unpacked
+from vsae.data.schema import Schema, categorical, image, vector
+from vsae.datasets import Modalities
+from vsae.model.nets import NetShape
+
+SMALL = NetShape(8, 1)
+QUICK = {
+    "epochs": 2, "steps": 8, "latent_dim": 4, "collective": SMALL, "data_net": SMALL, "mask_net": SMALL,
+    "channels": 2, "image_features": 8, "e_step_samples": 0, "latent_draws": 4,
+    "validation_share": 0.4,
+}  # fmt: skip
+
+
+def small_set(name: str, part: str, *, seed: int = 0) -> Modalities:
+    """A bright half of a picture tells the class, as in the sets themselves."""
+    rng = np.random.default_rng([seed, part == "test"])
+    n = 120
+    classes = rng.integers(5, size=n)
+    pictures = rng.integers(20, size=(2, n, 1, 28, 28)).astype(np.uint8)
+    for row, k in enumerate(classes):
+        pictures[0, row, 0, 5 * k : 5 * k + 6] = 200
+        pictures[1, row, 0, :, 5 * k : 5 * k + 6] = 200
+    if name == "mnist+mnist":
+        columns = {"digit1": pictures[0], "digit2": pictures[1]}
+        return Modalities(name, Schema([image("digit1"), image("digit2")]), columns, classes)
+    if name == "fashion":
+        schema = Schema([image("image"), categorical("label", 10)])
+        return Modalities(name, schema, {"image": pictures[0], "label": classes}, classes)
+    columns = {v: classes[:, None] + rng.normal(size=(n, 20)) for v in ("text", "audio", "vision")}
+    return Modalities(name, Schema(vector(v, 20) for v in columns), columns)
+
+
+@pytest.fixture(autouse=True)
+def small_sets(monkeypatch):
+    monkeypatch.setattr(multimodal, "load_modalities", small_set)
+    monkeypatch.setattr(multimodal, "digit_reader", lambda device: (DigitReader(), 0.5))
+    monkeypatch.setattr(multimodal, "GENERATED", 20)
+
+
+def test_every_set_and_method_is_planned():
+    plan = plan_of(["multimodal"])
+    assert {e.table for e, _ in plan} == set(SETS)
+    assert {m for _, m in plan} == set(METHODS) == {TRIVIAL, ORACLE, *RIVALS, PAPER, FLAT, DEFAULT}
+    assert {e.rate for e, _ in plan if e.table == "mnist+mnist"} == {0.3, 0.5, 0.7}
+    assert plan == PLANS["multimodal"]
+    assert runner.Runner().path(*plan[0], 1).parent.name == "multimodal"
+
+
+@pytest.mark.parametrize("table", SETS)
+@pytest.mark.parametrize("method", [TRIVIAL, "AE", "VAE", "CVAE", "MVAE", "HI-VAE", PAPER, FLAT, DEFAULT])
+def test_a_run_gives_a_row_a_seed(table, method):
+    changes = {} if method == TRIVIAL else QUICK
+    rows = runner.rows_of(Experiment(table, "mcar", 0.5), method, (0, 1), "cpu", **changes)
+    assert [row["seed"] for row in rows] == [0, 1]
+    for row in rows:
+        assert set(row["errors"]) == set(small_set(table, "test").columns)
+        assert all(np.isfinite([e["all"], e["given"]]).all() for e in row["errors"].values())
+        assert json.dumps(row)
+        assert multimodal.line(row)
+        if table == "mnist+mnist" and method != TRIVIAL:
+            assert (row["coherence"]["pairs"] is None) == (method == "AE")
+    if method != TRIVIAL:
+        assert ("pictures" in rows[0]) == (table != "mosi")
+
+
+def test_the_oracle_knows_the_class_where_something_is_given():
+    task = Task.of("mnist+mnist", 0.5, 0)
+    (oracle,), (mean,) = (multimodal.run_method(method, [task]) for method in (ORACLE, TRIVIAL))
+    for name in ("digit1", "digit2"):
+        assert oracle.errors[name]["given"] < 2e-3  # here a class has next to no style
+        assert oracle.errors[name]["given"] < oracle.errors[name]["all"] < mean.errors[name]["all"]
+    (labels,) = multimodal.run_method(ORACLE, [Task.of("fashion", 0.5, 0)])
+    assert set(labels.errors) == {"image"}
+
+
+def test_errors_are_those_of_hidden_cells():
+    task = Task.of("fashion", 0.5, 0)
+    truth = dict(task.test.columns)
+    assert all(e["all"] == 0 for e in task.errors(truth).values())
+    wrong = {"image": np.where(task.test_mask[:, 0, None, None, None], truth["image"], 255 - truth["image"])}
+    wrong["label"] = np.where(task.test_mask[:, 1], truth["label"] + 1, truth["label"])
+    errors = task.errors(wrong)
+    assert errors["label"]["all"] == 0  # what is seen is not scored
+    dark, lit = 55 / 255, 1.0
+    assert dark**2 * 0.1 < errors["image"]["given"] <= lit
+
+
+def test_masks_are_the_same_for_every_method_and_vary_with_the_seed():
+    one, again, other = (Task.of("fashion", 0.5, seed) for seed in (0, 0, 1))
+    assert np.array_equal(one.test_mask, again.test_mask)
+    assert not np.array_equal(one.test_mask, other.test_mask)
+
+
+def test_the_page_is_made_of_rows(tmp_path):
+    folder = tmp_path / "paper" / "multimodal"
+    folder.mkdir(parents=True)
+    assert multimodal_page.page(tmp_path) is None
+    for table in ("mnist+mnist", "fashion"):
+        for method in (TRIVIAL, ORACLE, PAPER, DEFAULT):
+            changes = {} if method in (TRIVIAL, ORACLE) else QUICK
+            for row in runner.rows_of(Experiment(table, "mcar", 0.5), method, (0, 1), "cpu", **changes):
+                (folder / f"{table}-{method}-{row['seed']}.json".replace("/", "_")).write_text(json.dumps(row))
+    text = multimodal_page.page(tmp_path)
+    assert "| class mean |" in text
+    assert "wanted: +3 %" in text
+    assert "(0.0712)" in text
+    drawn = multimodal_page.figures(tmp_path)
+    for name, content in drawn.items():
+        assert content.startswith(b"\x89PNG")
+        assert f"figures/{name}" in text
+    assert "multimodal-fashion-default-image.png" in drawn
+    assert "multimodal-mnist-paper-generated.png" in drawn
+
+
+def test_pictures_survive_packing_and_stand_side_by_side():
+    pictures = np.random.default_rng(0).integers(256, size=(2, 3, 5, 4)).astype(np.uint8)
+    assert np.array_equal(unpacked(packed(pictures)), pictures)
+    pixels = grid([pictures, pictures[:, :1]], scale=1)
+    assert np.array_equal(255 - pixels[:5, :4], pictures[0, 0])
+    assert png(pixels).endswith(b"IEND\xaeB`\x82")

@@ -1,0 +1,24 @@
+"""The numbers in the docs are those of the committed rows."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.tables import PAGES, figures
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_what_the_rows_make_them(name):
+    page = ROOT / "docs" / name
+    text = page.read_text() if page.exists() else None
+    assert text == PAGES[name](ROOT / "results"), "run `vsae bench tables`"
+
+
+def test_figures_are_what_the_rows_make_them():
+    matplotlib = pytest.importorskip("matplotlib")
+    there = {path.name: path.read_text() for path in (ROOT / "docs" / "figures").glob("*.svg")}
+    if any(f"Matplotlib v{matplotlib.__version__}," not in svg for svg in there.values()):
+        pytest.skip("drawn by another matplotlib")
+    assert there == figures(ROOT / "results"), "run `vsae bench tables`"

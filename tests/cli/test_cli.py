@@ -1,0 +1,336 @@
+"""The command line, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks import scaling, sizes
+from vsae import load
+from vsae.cli.app import app
+from vsae.cli.demo import run
+from vsae.datasets import make_clinic
+from vsae.files import read_table, write_table
+from vsae.model.config import VSAEConfig
+
+needs_data = pytest.mark.skipif("VSAE_DATA" not in os.environ, reason="VSAE_DATA is not set: no UCI tables here")
+
+
+def command(*arguments: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "vsae", *arguments], capture_output=True, text=True, **options)
+
+
+def invoke(*arguments: object, stdin: str | None = None):
+    """In this process: faster, and a fit of few steps."""
+    return CliRunner().invoke(app, [str(a) for a in arguments], input=stdin)
+
+
+@pytest.fixture(autouse=True)
+def short_fits(monkeypatch):
+    """The default of the command line, with fewer steps."""
+    monkeypatch.setattr("vsae.fitting.fit.VSAEConfig", lambda: VSAEConfig(steps=15, evaluate_every=5))
+
+
+@pytest.fixture
+def clinic_csv(tmp_path) -> Path:
+    path = tmp_path / "clinic.csv"
+    write_table(path, make_clinic(120, seed=2).table())
+    return path
+
+
+def test_help_does_not_import_torch():
+    code = "import sys, vsae.cli.app\nassert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert "impute" in command("--help").stdout
+
+
+# --- impute
+
+
+def test_impute_changes_empty_cells_only(clinic_csv, tmp_path):
+    out = tmp_path / "filled.csv"
+    done = invoke("impute", clinic_csv, "-o", out)
+    assert done.exit_code == 0, done.output
+    before, after = (path.read_text().splitlines() for path in (clinic_csv, out))
+    assert len(before) == len(after)
+    changed = 0
+    for old, new in zip(before, after, strict=True):
+        for a, b in zip(old.split(","), new.split(","), strict=True):
+            assert b
+            assert a in ("", b)
+            changed += a == ""
+    assert changed > 100
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["clinic.csv", "filled.csv"]
+
+
+def test_impute_in_a_pipe(clinic_csv):
+    done = command("impute", "-", "-q", "--steps", "15", input=clinic_csv.read_text())
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 121
+    assert ",," not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.jsonl", "t.parquet", "t.feather", "t.csv.gz"])
+def test_every_format(clinic_csv, tmp_path, name):
+    if name.endswith(("parquet", "feather")):
+        pytest.importorskip("pyarrow")
+    source = tmp_path / name
+    write_table(source, read_table(clinic_csv).data)
+    out = tmp_path / f"out-{name}"
+    assert invoke("impute", source, "-o", out, "-q").exit_code == 0
+    filled = read_table(out).data
+    columns = filled.values() if isinstance(filled, dict) else [c.to_numpy() for c in filled.columns]
+    for column in columns:
+        assert not any(value is None or value != value for value in column.tolist())
+
+
+def test_draws_are_several_files(clinic_csv, tmp_path):
+    assert invoke("impute", clinic_csv, "-o", tmp_path / "d.csv", "--draws", 2, "-q").exit_code == 0
+    one, two = ((tmp_path / f"d.{i}.csv").read_text() for i in (1, 2))
+    assert one != two
+    refused = invoke("impute", clinic_csv, "--draws", 2)
+    assert refused.exit_code == 2
+    assert "give -o" in refused.output
+
+
+def test_schema_and_missing_codes(tmp_path):
+    source, schema = tmp_path / "t.csv", tmp_path / "schema.json"
+    rows = "".join(f"{20 + i % 40},{i % 3},n{i}\n" for i in range(60))
+    source.write_text(f"age,code,name\n{rows}999,,x\n-1,2,y\n")
+    schema.write_text(json.dumps({"code": "categorical", "age": {"kind": "count", "max": 120}, "name": "keep"}))
+    out = tmp_path / "out.csv"
+    done = invoke("impute", source, "-o", out, "--schema", schema, "--missing", "age=999,-1")
+    assert done.exit_code == 0, done.output
+    last = [line.split(",") for line in out.read_text().splitlines()[-2:]]
+    assert all(0 <= int(age) <= 120 for age, _, _ in last)
+    assert last[0][1] in ("0", "1", "2")
+
+
+# --- fit, sample, inspect
+
+
+def test_fit_then_everything_from_the_model(clinic_csv, tmp_path):
+    model = tmp_path / "clinic.vsae"
+    assert invoke("fit", clinic_csv, "-o", model, "-q").exit_code == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["clinic.csv", "clinic.vsae"]
+    filled = invoke("impute", clinic_csv, "--model", model)
+    assert filled.exit_code == 0, filled.output
+    assert ",," not in filled.stdout
+    rows = invoke("sample", model, "-n", 7, "--with-missing", "--given", "sex=female", "--given", "income=")
+    assert rows.exit_code == 0, rows.output
+    header, *body = (line.split(",") for line in rows.stdout.splitlines())
+    assert len(body) == 7
+    assert {row[header.index("sex")] for row in body} == {"female"}
+    assert {row[header.index("income")] for row in body} == {""}
+    assert "--against" in rows.stderr
+    checked = invoke("sample", model, "-n", 60, "-o", tmp_path / "new.csv", "--against", clinic_csv)
+    assert checked.exit_code == 0, checked.output
+    assert "between real rows; copies 0.0%" in checked.stderr
+    assert "warning" not in checked.stderr
+    shown = invoke("inspect", model)
+    assert "fitted on 120 rows" in shown.stdout
+    assert "insurance" in shown.stdout
+
+
+def test_levels_may_be_written_as_in_the_file(tmp_path):
+    source, model = tmp_path / "t.csv", tmp_path / "t.vsae"
+    rows = "".join(f"{'true' if i % 3 else 'false'},{1 + i % 4},{i / 7:.2f}\n" for i in range(80))
+    source.write_text(f"flag,grade,x\n{rows},,1.00\n")
+    assert invoke("fit", source, "-o", model, "-q").exit_code == 0
+    done = invoke("sample", model, "-n", 3, "--given", "flag=true", "--given", "grade=3")
+    assert done.exit_code == 0, done.output
+    refused = invoke("sample", model, "--given", "grade=9")
+    assert refused.exit_code == 1
+    assert "'9' is not one of its levels" in refused.stderr
+    assert "there is no column 'foo'" in invoke("sample", model, "--given", "foo=1").stderr
+
+
+def test_a_model_for_another_table_is_refused(clinic_csv, tmp_path):
+    model, other = tmp_path / "m.vsae", tmp_path / "other.csv"
+    assert invoke("fit", clinic_csv, "-o", model, "-q").exit_code == 0
+    other.write_text("foo,bar\n1,\n2,x\n")
+    done = invoke("impute", other, "--model", model)
+    assert done.exit_code == 1
+    assert "none of the fitted columns is in this table" in done.stderr
+
+
+def test_which_texts_are_holes_can_be_said(tmp_path):
+    source, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    source.write_text("a,b\n" + "x,1.5\n?,2.5\ny,missing\n" * 20)
+    assert invoke("impute", source, "-o", out, "-q", "--na", "missing").exit_code == 0
+    text = out.read_text()
+    assert text.count("?") == 20
+    assert "missing" not in text
+
+
+def test_version():
+    assert invoke("--version").stdout.startswith("vsae ")
+
+
+def test_inspect_a_table(clinic_csv):
+    shown = invoke("inspect", clinic_csv)
+    assert shown.exit_code == 0, shown.output
+    for word in ("120 rows", "taken for", "income", "patterns of holes", "█"):
+        assert word in shown.stdout
+
+
+# --- what goes wrong is one line, with code 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["impute", "nowhere.csv"], "nowhere.csv"),
+        (["impute", "t.xyz"], "unknown extension"),
+        (["impute", "ragged.csv"], "ragged.csv"),
+        (["impute", "good.csv", "-o", "no/such/folder.csv"], "there is no folder"),
+        (["impute", "good.csv", "--schema", "bad.json"], "bad.json"),
+        (["impute", "good.csv", "--schema", "nowhere.json"], "nowhere.json: the schema can not be read"),
+        (["impute", "good.csv", "--schema", "unknown.json"], "'colour'"),
+        (["impute", "good.csv", "--missing", "a"], "column=code"),
+        (["sample", "good.csv"], "not a vsae file"),
+        (["sample", "nowhere.vsae"], "no such file"),
+        (["inspect", "empty.csv"], "empty"),
+        (["fit", "good.csv", "-o", "no/model.vsae"], "there is no folder"),
+    ],
+)
+def test_errors_are_one_line(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    Path("good.csv").write_text("a,b\n1,x\n2,\n3,y\n")
+    Path("ragged.csv").write_text("a,b\n1,x\n2\n")
+    Path("empty.csv").write_text("")
+    Path("bad.json").write_text("{")
+    Path("unknown.json").write_text('{"a": "colour"}')
+    done = invoke(*arguments)
+    assert done.exit_code == 1, done.output
+    assert message in done.stderr
+    assert len([line for line in done.stderr.splitlines() if "fitting" not in line]) == 1
+    assert "Traceback" not in done.output
+
+
+def test_wrong_usage_is_code_2():
+    assert invoke("impute").exit_code == 2
+    assert invoke("sample", "x.vsae", "-n", "0").exit_code == 2
+
+
+# --- kill -9
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2.5, 4.0, 6.0])
+def test_a_killed_fit_leaves_no_half_a_model_and_the_next_one_succeeds(clinic_csv, tmp_path, seconds):
+    model = tmp_path / "clinic.vsae"
+    arguments = [sys.executable, "-m", "vsae", "fit", str(clinic_csv), "-o", str(model), "--steps", "300"]
+    process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    if model.exists():
+        load(model)
+    subprocess.run(arguments, check=True, capture_output=True)
+    table = read_table(clinic_csv).data
+    assert not any(
+        value is None or value != value for x in load(model).transform(table).values() for value in x.tolist()
+    )
+    assert not list(tmp_path.glob(".*training"))
+
+
+# --- real tables with real holes
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "holes"), [("mushroom", 2480), ("heart_cleveland", 6)])
+def test_real_tables_change_in_their_holes_only(tmp_path, name, holes):
+    source = Path(os.environ["VSAE_DATA"]) / f"{name}.csv.gz"
+    out = tmp_path / "out.csv.gz"
+    assert invoke("impute", source, "-o", out, "-q").exit_code == 0
+    before, after = (
+        [
+            line.split(",")
+            for line in subprocess.run(["gzip", "-dc", path], capture_output=True, text=True).stdout.splitlines()
+        ]
+        for path in (source, out)
+    )
+    changed = [(a, b) for old, new in zip(before, after, strict=True) for a, b in zip(old, new, strict=True) if a != b]
+    assert len(changed) == holes
+    assert {a for a, _ in changed} == {""}
+
+
+# --- demo and benchmarks
+
+
+def test_demo_runs_from_the_command_line():
+    done = invoke("demo", "--rows", 150, "--seed", 1)
+    assert done.exit_code == 0, done.output
+    assert "Error on the hidden cells" in done.stdout
+    assert "Generated" in done.stdout
+
+
+def test_demo_beats_mean_and_mode():
+    demo = run(600, 0, VSAEConfig(steps=300))
+    ratios = [e.ours / e.trivial for e in demo.errors]
+    assert np.mean(ratios) < 0.9
+    assert len(demo.rows["fee"]) == len(demo.seen["fee"]) == 600
+
+
+def test_what_another_fit_left_does_not_stand_in_the_way(clinic_csv, tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "m.vsae"
+    with monkeypatch.context() as patched:
+        patched.setattr("vsae.fitting.fit._fit_prior", killed)
+        assert invoke("fit", clinic_csv, "-o", out, "--steps", 12).exit_code != 0
+    assert list(tmp_path.glob(".*training.refit"))
+    done = invoke("fit", clinic_csv, "-o", out, "--steps", 12, "--seed", 1)
+    assert done.exit_code == 0, done.output
+    assert not list(tmp_path.glob(".*training*"))
+
+
+def test_a_table_to_compare_with_is_read_as_it_was(tmp_path):
+    table = tmp_path / "t.csv"
+    rng = np.random.default_rng(0)
+    table.write_text("a;b\n" + "".join(f"{'-' if i % 5 == 0 else i};{rng.normal():.3f}\n" for i in range(60)))
+    options = "--na", "-", "--delimiter", ";"
+    assert invoke("fit", table, "-o", tmp_path / "m", "--steps", 3, *options).exit_code == 0
+    done = invoke("sample", tmp_path / "m", "-n", 5, "-o", tmp_path / "s.csv", "--against", table, *options)
+    assert done.exit_code == 0, done.output
+
+
+def test_bench_sizes_fits_a_table_of_any_shape_and_keeps_its_row(tmp_path):
+    module = [sys.executable, "-m", "benchmarks", "sizes", "--effort", "fast", "--out", str(tmp_path)]
+    done = subprocess.run([*module, "--shapes", "30x4"], capture_output=True, text=True, check=True)
+    row = json.loads((tmp_path / "30x4-fast.json").read_text())
+    assert (row["rows"], row["columns"], set(sizes.measures(row))) == (30, 4, {"nrmse", "pfc"})
+    assert done.stdout.strip() == sizes.line(row)
+    again = invoke("bench", "sizes", "--shapes", "30x4", "--effort", "fast", "--out", tmp_path)
+    assert again.output.strip() == sizes.line(row)  # its seconds too: it is not run again
+    wrong = invoke("bench", "sizes", "--shapes", "30")
+    assert wrong.exit_code == 1
+    assert "ROWSxCOLUMNS" in wrong.output
+
+
+def test_bench_scaling_prints_a_table_and_writes_rows(tmp_path):
+    out = tmp_path / "rows.json"
+    module = [sys.executable, "-m", "benchmarks", "scaling", "--sizes", "4", "--tables", "mixed", "--out", str(out)]
+    done = subprocess.run(module, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    saved = json.loads(out.read_text())
+    assert {row["what"] for row in saved["rows"]} == {"step", "loop", "impute", "e-step"}
+    assert "E step of 100 samples at M = 30, times a step without" in saved["summary"]
+    assert done.stdout.splitlines()[0].split()[:2] == ["table", "M"]
+
+
+def test_slope_is_one_for_linear_and_two_for_quadratic():
+    rows = [{"attributes": m, "linear": 3 * m, "square": m**2} for m in (10, 100, 300, 3000)]
+    assert abs(scaling.slope(rows, "linear") - 1) < 1e-9
+    assert abs(scaling.slope(rows, "square") - 2) < 1e-9

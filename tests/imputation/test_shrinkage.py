@@ -1,0 +1,158 @@
+"""Held-out cells decide how far an estimate is trusted, column by column."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from vsae.data.schema import Schema, categorical, ordinal, real
+from vsae.fitting.fit import fit
+from vsae.fitting.fitted import FittedVSAE
+from vsae.imputation.shrinkage import Sureness, Trust
+from vsae.model.config import VSAEConfig
+
+SCHEMA = Schema([real("useful"), real("noise"), categorical("clear", 3), categorical("coin", 2)])
+
+
+@pytest.fixture
+def cells():
+    """1000 rows, all held out: estimates that know one number and one category, and are sure of noise in the others."""
+    rng = np.random.default_rng(0)
+    n = 1000
+    columns = {
+        "useful": 5 + 2 * rng.normal(size=n),
+        "noise": rng.normal(size=n),
+        "clear": rng.integers(0, 3, n),
+        "coin": (rng.random(n) < 0.2).astype(int),
+    }
+    sure = lambda code, size: np.eye(size)[code] * 0.9 + 0.1 / size  # noqa: E731
+    estimates = {
+        "useful": columns["useful"] + 0.1 * rng.normal(size=n),
+        "noise": rng.normal(size=n),
+        "clear": sure(columns["clear"], 3),
+        "coin": sure((rng.random(n) < 0.5).astype(int), 2),
+    }
+    known, held = np.ones((2 * n, 4), dtype=bool), np.zeros((2 * n, 4), dtype=bool)
+    held[:n] = True  # the second half shows what is trivial
+    twice = lambda x: {name: np.concatenate([values, values]) for name, values in x.items()}  # noqa: E731
+    return twice(columns), known, held, twice(estimates)
+
+
+def test_what_is_known_is_trusted_and_noise_is_not(cells):
+    trust = Trust.fit(SCHEMA, *cells)
+    assert trust.weight["useful"] > 0.95
+    assert trust.weight["noise"] < 0.1
+    assert trust.weight["clear"] > 0.9
+    assert trust.weight["coin"] < 0.1
+
+
+def test_trusted_estimates_do_not_lose_to_the_trivial_ones(cells):
+    columns, _, _, estimates = cells
+    trusted = Trust.fit(SCHEMA, *cells)(estimates)
+    noise = columns["noise"]
+    assert ((trusted["noise"] - noise) ** 2).mean() < 1.02 * noise.var()
+    assert (trusted["coin"].argmax(1) != columns["coin"]).mean() <= columns["coin"].mean()
+    for name in ("clear", "coin"):
+        np.testing.assert_allclose(trusted[name].sum(1), 1.0)
+
+
+def test_a_column_with_nothing_to_judge_by_follows_the_others():
+    columns = {"useful": np.zeros(40), "noise": np.arange(40.0), "clear": np.zeros(40, int), "coin": np.zeros(40, int)}
+    known = np.ones((40, 4), dtype=bool)
+    held = np.zeros((40, 4), dtype=bool)
+    held[:20, :2] = True
+    share = lambda size: np.full((40, size), 1 / size)  # noqa: E731
+    estimates = {"useful": np.ones(40), "noise": np.arange(40.0), "clear": share(3), "coin": share(2)}
+    trust = Trust.fit(SCHEMA, columns, known, held, estimates)
+    assert all(0 <= weight <= 1 for weight in trust.weight.values())
+    assert trust.weight["useful"] == trust.weight["noise"] == 1.0
+    assert np.isfinite(trust(estimates)["useful"]).all()
+
+
+def test_it_survives_a_file(tmp_path):
+    rng = np.random.default_rng(1)
+    columns = {"useful": rng.normal(size=120), "noise": rng.normal(size=120)}
+    columns |= {"clear": rng.integers(0, 3, 120), "coin": rng.integers(0, 2, 120)}
+    mask = rng.random((120, 4)) < 0.7
+    fitted = fit(SCHEMA, columns, mask, VSAEConfig(steps=40, members=1))
+    assert fitted.trust is not None
+    fitted.save(tmp_path / "model")
+    again = FittedVSAE.load(tmp_path / "model")
+    assert again.trust is not None
+    assert json.dumps(again.trust.to_json()) == json.dumps(fitted.trust.to_json())
+    before, after = (f.impute(columns, mask) for f in (fitted, again))
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_it_can_be_switched_off():
+    rng = np.random.default_rng(1)
+    columns, mask = {"a": rng.normal(size=80), "b": rng.normal(size=80)}, rng.random((80, 2)) < 0.7
+    schema = Schema([real("a"), real("b")])
+    assert fit(schema, columns, mask, VSAEConfig(steps=10, members=1, trust=False)).trust is None
+    assert fit(schema, columns, mask, VSAEConfig.paper(epochs=1)).trust is None
+
+
+def overconfident(n: int, seed: int):
+    """Three levels; said to be likely at odds that are the square of the true ones."""
+    rng = np.random.default_rng(seed)
+    true = rng.dirichlet([1.0, 1.0, 1.0], n)
+    x = np.array([rng.choice(3, p=p) for p in true])
+    return x, true**2 / (true**2).sum(axis=1, keepdims=True)
+
+
+def test_probabilities_come_to_mean_what_they_say():
+    sureness = Sureness.fit([overconfident(3000, 0), overconfident(3000, 1)])
+    assert sureness.slope < 0.9
+    x, said = overconfident(4000, 2)
+    corrected = sureness(said)
+    np.testing.assert_allclose(corrected.sum(axis=1), 1)
+    np.testing.assert_array_equal(corrected.argmax(axis=1), said.argmax(axis=1))
+    right = said.argmax(axis=1) == x
+    gap = lambda share: abs(share.max(axis=1).mean() - right.mean())  # noqa: E731
+    assert gap(corrected) < 0.02 < 0.05 < gap(said)
+
+
+def test_what_is_right_already_and_what_is_unknown_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    true = rng.dirichlet([1.0, 1.0], 3000)
+    x = (rng.random(3000) < true[:, 1]).astype(int)
+    assert Sureness.fit([(x, true)]) == pytest.approx((0.0, 1.0), abs=0.1)
+    assert Sureness.fit([]) == Sureness() == (0.0, 1.0)
+    certain = np.array([[1.0, 0.0], [0.5, 0.5]])
+    np.testing.assert_allclose(Sureness()(certain), certain, atol=1e-5)
+
+
+def test_a_column_may_be_surer_than_the_others():
+    common = Sureness()
+    x, said = overconfident(3000, 0)
+    own = common.shifted(x, said)
+    assert own.slope == common.slope
+    assert own.shift < -0.2
+    few = common.shifted(x[:5], said[:5])
+    assert abs(few.shift) < 0.2  # five cells say nothing
+    assert common.shifted(x[:0], said[:0]) == common
+
+
+def test_levels_are_drawn_as_often_as_is_stated():
+    """Of all three families of levels, and of a model that is made to state other shares than it decodes."""
+    rng = np.random.default_rng(3)
+    schema = Schema([categorical("three", 3), categorical("two", 2), ordinal("grade", 4), ordinal("mark", 3)])
+    z = rng.normal(size=400)
+    columns = {
+        "three": np.digitize(z + rng.normal(size=400), [-0.5, 0.5]),
+        "two": (z + rng.normal(size=400) > 0).astype(int),
+        "grade": np.digitize(z + rng.normal(size=400), [-1, 0, 1]),
+        "mark": np.digitize(z, [-0.3, 0.9]),
+    }
+    mask = rng.random((400, 4)) < 0.6
+    fitted = fit(schema, columns, mask, VSAEConfig(steps=80, members=2))
+    assert fitted.trust is not None
+    fitted.trust = replace(fitted.trust, weight=dict.fromkeys(columns, 0.3))
+    stated, tables = fitted.probabilities(columns, mask), fitted.draw(columns, mask, 200)
+    for i, name in enumerate(columns):
+        hidden, levels = ~mask[:, i], np.arange(stated[name].shape[1])
+        drawn = (np.stack([table[name] for table in tables])[:, :, None] == levels).mean(axis=0)
+        assert np.abs(drawn - stated[name])[hidden].mean() < 0.035  # .02 by chance

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -111,7 +113,7 @@ def test_new_rows_never_refit(imputer):
     with pytest.warns(DataWarning, match="'reason'.*a new reason"):
         assert (imputer.transform(strange)["reason"] == "a new reason").all()
     with pytest.raises(TableError, match="reason"):
-        VSAEImputer(config=QUICK.replace(steps=2), unknown="error").fit(frame).transform(strange)
+        VSAEImputer(config=QUICK.replace(steps=2), handle_unknown="error").fit(frame).transform(strange)
     assert imputer.transform(frame.iloc[:0]).shape == (0, frame.shape[1])
     for name, value in imputer.fitted_.model.state_dict().items():
         assert value.equal(before[name])
@@ -124,7 +126,7 @@ def test_draws_are_draws(trained):
     draws = imputer.draw(frame, 60, random_state=1)
     hole = frame["smoker"].isna().to_numpy()
     share = np.mean([draw["smoker"].to_numpy(dtype=bool)[hole] for draw in draws], axis=0)
-    probability = imputer.level_probabilities(frame)["smoker"][True][hole]
+    probability = imputer.predict_proba(frame)["smoker"][True][hole]
     assert np.abs(share - probability).mean() < 0.07  # a thresholded draw would be off by .3
     assert 0.05 < share.mean() < 0.95
     assert ((share > 0.02) & (share < 0.98)).mean() > 0.3
@@ -146,7 +148,7 @@ def test_intervals_and_probabilities(trained):
     assert (low["bmi"][hole] < high["bmi"][hole]).all()
     truth = clinic.frame(complete=True)["bmi"].iloc[:200][hole]
     assert 0.6 < ((truth >= low["bmi"][hole]) & (truth <= high["bmi"][hole])).mean() <= 1.0
-    for levels in imputer.level_probabilities(frame).values():
+    for levels in imputer.predict_proba(frame).values():
         np.testing.assert_allclose(np.sum(list(levels.values()), axis=0), 1.0, atol=1e-5)
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         imputer.predict_interval(frame, level=90)
@@ -174,14 +176,14 @@ def test_odd_rows_are_found_and_copies_told_from_new_rows(trained):
     imputer, clinic = trained
     frame = clinic.frame()
     complete = clinic.frame(complete=True)
-    scores = imputer.density(complete)
+    scores = imputer.score_samples(complete)
     assert scores.shape == (len(frame),)
     shuffled = complete.assign(systolic=complete["systolic"].to_numpy()[::-1], age=100 - complete["age"])
-    assert (imputer.density(shuffled) < scores).mean() > 0.75
-    assert imputer.density(frame.head(0)).shape == (0,)
-    assert not imputer.closeness(imputer.sample(300, random_state=1), frame).suspicious
-    assert imputer.closeness(complete, frame).suspicious
-    assert imputer.closeness(frame.head(0), frame) is None
+    assert (imputer.score_samples(shuffled) < scores).mean() > 0.75
+    assert imputer.score_samples(frame.head(0)).shape == (0,)
+    assert not imputer.distance_to_closest(imputer.sample(300, random_state=1), frame).suspicious
+    assert imputer.distance_to_closest(complete, frame).suspicious
+    assert imputer.distance_to_closest(frame.head(0), frame) is None
 
 
 def test_the_mechanism_is_learned(trained):
@@ -271,6 +273,21 @@ def test_public_names():
         vsae.nothing  # noqa: B018
 
 
+def test_the_import_is_quick():
+    """At most .3 s above torch and scikit-learn, in the same process; the best of three, for the machine may be busy."""
+    code = """
+import time, torch, sklearn.base, sklearn.utils.validation
+start = time.perf_counter()
+from vsae import VSAEImputer
+print(time.perf_counter() - start)
+"""
+    for _ in range(3):
+        seconds = float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        if seconds <= 0.3:
+            return
+    pytest.fail(f"importing VSAEImputer took {seconds:.2f} s")
+
+
 def test_a_fit_that_fails_changes_nothing():
     good = pd.DataFrame({"a": [1.5, None, 2.5] * 10, "b": ["x", "y", None] * 10})
     imputer = VSAEImputer(config=QUICK.replace(steps=3), schema={"a": "real"}).fit(good)
@@ -288,7 +305,7 @@ def test_no_rows_are_no_trouble(imputer):
     none = CLINIC.frame().iloc[:0]
     assert imputer.embed(none).shape == (0, 14, VSAEConfig().latent_dim)
     assert imputer.missing_probability(none).shape == (0, 14)
-    assert len(imputer.level_probabilities(none)["sex"]["female"]) == 0
+    assert len(imputer.predict_proba(none)["sex"]["female"]) == 0
     assert len(imputer.predict_interval(none).lower) == 0
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -44,7 +47,7 @@ def holed():
 def test_in_a_pipeline_with_a_grid_search(holed):
     X, y = holed
     model = make_pipeline(VSAEImputer(config=TINY, random_state=0), Ridge())
-    search = GridSearchCV(model, {"ridge__alpha": [0.1, 1.0], "vsaeimputer__unknown": ["keep", "error"]}, cv=2)
+    search = GridSearchCV(model, {"ridge__alpha": [0.1, 1.0], "vsaeimputer__handle_unknown": ["keep", "error"]}, cv=2)
     assert search.fit(X, y).best_score_ > 0
 
 
@@ -54,6 +57,51 @@ def test_clone_copies_parameters_and_pickle_copies_the_fit(holed):
     assert clone(imputer).get_params() == imputer.get_params()
     again = pickle.loads(pickle.dumps(imputer))
     np.testing.assert_array_equal(again.transform(X), imputer.transform(X))
+
+
+def through_joblib(imputer, folder):
+    joblib.dump(imputer, folder / "imputer.joblib")
+    return joblib.load(folder / "imputer.joblib")
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda imputer, _: pickle.loads(pickle.dumps(imputer)),
+        lambda imputer, _: copy.deepcopy(imputer),
+        through_joblib,
+    ],
+    ids=["pickle", "deepcopy", "joblib"],
+)
+def test_a_copy_of_a_fit_gives_the_same_bits(holed, copied, tmp_path):
+    X, _ = holed
+    imputer = VSAEImputer(effort="fast", config={"steps": 5}, random_state=3).fit(X)
+    again = copied(imputer, tmp_path)
+    np.testing.assert_array_equal(again.transform(X), imputer.transform(X))
+    np.testing.assert_array_equal(again.draw(X, 2)[1], imputer.draw(X, 2)[1])
+    np.testing.assert_array_equal(again.sample(20, with_missing=True), imputer.sample(20, with_missing=True))
+    np.testing.assert_array_equal(again.score_samples(X), imputer.score_samples(X))
+    np.testing.assert_array_equal(clone(again).fit(X).transform(X), imputer.transform(X))
+
+
+def test_a_pickle_is_as_small_as_the_saved_file(holed, tmp_path):
+    """Although after training the parameters are views of one vector, and generation keeps a model of its own."""
+    X, _ = holed
+    imputer = VSAEImputer(config={"steps": 5}, random_state=3).fit(X)
+    imputer.sample(5)
+    imputer.save(tmp_path / "imputer.vsae")
+    assert len(pickle.dumps(imputer)) < 1.2 * (tmp_path / "imputer.vsae").stat().st_size
+
+
+def test_probabilities_are_offered_where_a_column_has_levels(holed):
+    X, _ = holed
+    unfitted = VSAEImputer(config=TINY)
+    with pytest.raises(NotFittedError):
+        unfitted.predict_proba(X)
+    numbers = VSAEImputer(config=TINY).fit(X)
+    assert not hasattr(numbers, "predict_proba")
+    levels = VSAEImputer(config=TINY, schema={0: "real"}).fit({0: X[:, 0], 1: np.array(["a", "b", None] * 20)})
+    assert set(levels.predict_proba({0: X[:, 0], 1: np.array(["a"] * 60)})) == {1}
 
 
 def test_same_random_state_same_result(holed):

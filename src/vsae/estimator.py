@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vsae
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
-from vsae.generation.privacy import Closeness, closeness
+from vsae.generation.privacy import DistanceToClosest, distance_to_closest
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import found_device
 from vsae.progress import training_progress
@@ -45,6 +46,11 @@ class Interval(NamedTuple):
     upper: Any
 
 
+def _has_levels(imputer: VSAEImputer) -> bool:
+    """Not known before `fit`: then `predict_proba` itself says that `fit` comes first."""
+    return not hasattr(imputer, "schema_") or any(plan.levels for plan in imputer.schema_.modelled)
+
+
 class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Fill the holes of a table with a model that learns the data and what is missing together.
 
@@ -58,7 +64,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         (`Count(min=0, max=120)`), or "keep" to leave the column alone. `schema_` shows what was inferred.
     missing_values : dict, optional
         Codes that stand for a hole, per column: `{"age": [-1, 999]}`.
-    unknown : {"keep", "error"}
+    handle_unknown : {"keep", "error"}
         What `transform` does with a level that was not there in `fit`: leave the cell as it is, or refuse.
     effort : {"default", "fast", "best"}
         Time for quality: how large the networks are, how many are averaged, and how long they train. Sizes follow from
@@ -90,7 +96,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         *,
         schema: Mapping[Any, Any] | None = None,
         missing_values: Mapping[Any, Any] | None = None,
-        unknown: Literal["keep", "error"] = "keep",
+        handle_unknown: Literal["keep", "error"] = "keep",
         effort: Effort = "default",
         config: VSAEConfig | Mapping[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -100,7 +106,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     ) -> None:
         self.schema = schema
         self.missing_values = missing_values
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.effort = effort
         self.config = config
         self.random_state = random_state
@@ -116,7 +122,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
         X = self._checked(X, reset=True)
         table = Table.fit(X, schema=self.schema, missing_values=self.missing_values)
-        encoded = table.encode(X, unknown=self.unknown)
+        encoded = table.encode(X, handle_unknown=self.handle_unknown)
         config = self.config
         if not isinstance(config, VSAEConfig):
             changes = dict(config or {})
@@ -179,7 +185,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         )
         return Interval(*(self.schema_.decode(X, columns) for columns in tables))
 
-    def level_probabilities(self, X: Any) -> dict[Any, dict[Any, NDArray[np.float64]]]:
+    @available_if(_has_levels)  # type: ignore[misc, untyped-decorator]  # scikit-learn has no types
+    def predict_proba(self, X: Any) -> dict[Any, dict[Any, NDArray[np.float64]]]:
         """For every column with levels, {level: its probability in each row}; observed cells are given to the model."""
         _, encoded = self._encoded(X)
         if not encoded.n_rows:
@@ -237,21 +244,21 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             return np.zeros((*encoded.mask.shape, self.fitted_.model.config.latent_dim), dtype=np.float32)
         return self.fitted_.embed(encoded.columns, encoded.mask)
 
-    def density(self, X: Any) -> NDArray[np.float64]:
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
         """How likely the model finds each row and its holes: log p(m) + log p(x | m), (n,), for outliers.
 
         The lowest rows are the odd ones. A row with fewer cells scores higher: compare rows with like holes.
         """
         _, encoded = self._encoded(X)
-        return self.fitted_.density(encoded.columns, encoded.mask) if encoded.n_rows else np.zeros(0)
+        return self.fitted_.score_samples(encoded.columns, encoded.mask) if encoded.n_rows else np.zeros(0)
 
-    def closeness(self, rows: Any, X: Any) -> Closeness | None:
-        """Whether generated `rows` are copies of those of `X`, say of the table fitted on: see `Closeness`."""
+    def distance_to_closest(self, rows: Any, X: Any) -> DistanceToClosest | None:
+        """Whether generated `rows` are copies of those of `X`, say of the table fitted on: see `DistanceToClosest`."""
         _, generated = self._encoded(rows)
         _, real = self._encoded(X)
         if not generated.n_rows or not real.n_rows:
             return None
-        return closeness(self.fitted_.schema, (generated.columns, generated.mask), (real.columns, real.mask))
+        return distance_to_closest(self.fitted_.schema, (generated.columns, generated.mask), (real.columns, real.mask))
 
     # --- files
 
@@ -262,7 +269,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         content: dict[str, Any] = {
             "model": model,
             "table": self.schema_.to_json(),
-            "unknown": self.unknown,
+            "handle_unknown": self.handle_unknown,
             "seed": self._seed,
         }
         content["fitted_on"] = self.fitted_on_
@@ -291,7 +298,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def _encoded(self, X: Any) -> tuple[Any, Encoded]:
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        return X, self.schema_.encode(X, unknown=self.unknown)
+        return X, self.schema_.encode(X, handle_unknown=self.handle_unknown)
 
     def _seeded(self, random_state: int | None) -> int:
         if random_state is not None and not isinstance(random_state, Integral):
@@ -333,7 +340,7 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     there = found_device(device)
     with checkpoint.parts_of(path):
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
-        imputer = VSAEImputer(unknown=content["unknown"], config=fitted.model.config, device=device)
+        imputer = VSAEImputer(handle_unknown=content["handle_unknown"], config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
         imputer._seed = int(content["seed"])
         imputer.fitted_on_ = dict(content["fitted_on"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vsae.data.schema import Schema, categorical, image, real
-from vsae.generation.privacy import closeness
+from vsae.generation.privacy import distance_to_closest
 
 SCHEMA = Schema([real("a"), real("b"), real("c"), categorical("k", 4)])
 
@@ -19,7 +19,7 @@ def rows(n: int, seed: int):
 
 
 def test_rows_of_the_same_source_are_as_near_as_real_ones():
-    found = closeness(SCHEMA, rows(500, 1), rows(800, 0))
+    found = distance_to_closest(SCHEMA, rows(500, 1), rows(800, 0))
     assert found is not None
     assert found.copies == 0
     assert found.too_close < 0.12
@@ -30,34 +30,37 @@ def test_rows_of_the_same_source_are_as_near_as_real_ones():
 def test_copies_are_seen_even_with_holes_and_a_little_noise():
     real_rows = rows(800, 0)
     columns, mask = real_rows
-    copies = closeness(SCHEMA, (columns, np.ones_like(mask)), real_rows)
+    copies = distance_to_closest(SCHEMA, (columns, np.ones_like(mask)), real_rows)
     assert copies is not None
     assert copies.copies > 0.9
     assert copies.suspicious
     noisy = {name: x + 1e-4 if x.dtype.kind == "f" else x for name, x in columns.items()}
-    almost = closeness(SCHEMA, (noisy, mask), real_rows)
+    almost = distance_to_closest(SCHEMA, (noisy, mask), real_rows)
     assert almost is not None
     assert almost.suspicious
 
 
 def test_a_row_is_not_its_own_neighbour_and_nothing_shared_is_nothing_said():
     columns, mask = rows(50, 0)
-    found = closeness(SCHEMA, (columns, mask), (columns, mask))
+    found = distance_to_closest(SCHEMA, (columns, mask), (columns, mask))
     assert found is not None
     assert found.real.min() > 0
-    assert closeness(SCHEMA, (columns, np.zeros_like(mask)), (columns, mask)) is None
+    assert distance_to_closest(SCHEMA, (columns, np.zeros_like(mask)), (columns, mask)) is None
 
 
 def test_pictures_are_left_out():
     schema = Schema([*SCHEMA, image("p", (1, 2, 2))])
     (columns, mask), black = rows(50, 0), np.zeros((50, 1, 2, 2))
     table = {**columns, "p": black}, np.hstack([mask, np.ones((50, 1), dtype=bool)])
-    found, without = closeness(schema, table, table), closeness(SCHEMA, (columns, mask), (columns, mask))
+    found, without = (
+        distance_to_closest(schema, table, table),
+        distance_to_closest(SCHEMA, (columns, mask), (columns, mask)),
+    )
     assert found is not None
     assert without is not None
     np.testing.assert_array_equal(found.real, without.real)
     alone = Schema([image("p", (1, 2, 2))]), ({"p": black}, np.ones((50, 1), dtype=bool))
-    assert closeness(alone[0], alone[1], alone[1]) is None
+    assert distance_to_closest(alone[0], alone[1], alone[1]) is None
 
 
 def test_new_rows_of_a_small_table_are_no_suspects():
@@ -67,5 +70,5 @@ def test_new_rows_of_a_small_table_are_no_suspects():
         rng = np.random.default_rng(seed)
         return {name: rng.normal(size=n) for name in "ab"}, np.ones((n, 2), dtype=bool)
 
-    found = [closeness(schema, drawn(1000, 2 * i), drawn(60, 2 * i + 1)) for i in range(20)]
+    found = [distance_to_closest(schema, drawn(1000, 2 * i), drawn(60, 2 * i + 1)) for i in range(20)]
     assert np.mean([c.too_close for c in found if c is not None]) < 0.09

@@ -145,7 +145,7 @@ def test_paths_of_any_dtype_give_arrays_in_new_columns(tmp_path, dtype):
         assert rows["picture"].map(lambda x: isinstance(x, np.ndarray) and x.shape == (8, 8)).all()
     holey = imputer.sample(30, with_missing=True, random_state=0)["picture"]
     assert holey.map(lambda x: x is None or isinstance(x, np.ndarray)).all()
-    imputer.closeness(imputer.sample(12), frame)
+    imputer.distance_to_closest(imputer.sample(12), frame)
 
 
 def test_paths_as_fixed_width_text_give_arrays_in_samples(tmp_path):

@@ -1,4 +1,4 @@
-"""Ours as multiple imputation: `draw`, and `level_probabilities` for categories."""
+"""Ours as multiple imputation: `draw`, and `predict_proba` for categories."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def drawn(task: Task, imputer: VSAEImputer, part: str, number: int) -> np.ndarra
 
 def probabilities(task: Task, imputer: VSAEImputer, part: str) -> np.ndarray:
     """(rows, levels of all discrete columns side by side); 0 for a level the model has never seen."""
-    of_columns: dict[Any, dict[Any, np.ndarray]] = imputer.level_probabilities(task.frame(part))
+    has_levels = hasattr(imputer, "predict_proba")
+    of_columns: dict[Any, dict[Any, np.ndarray]] = imputer.predict_proba(task.frame(part)) if has_levels else {}
     nothing = np.zeros(len(task.part(part)))
     columns = [
         of_columns.get(str(name), {}).get(level, nothing)

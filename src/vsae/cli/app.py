@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from benchmarks.peers.processes import Processes
     from vsae.estimator import VSAEImputer
     from vsae.files import FileTable
-    from vsae.generation.privacy import Closeness
+    from vsae.generation.privacy import DistanceToClosest
 
 app = typer.Typer(
     name="vsae",
@@ -185,7 +185,7 @@ def sample(
         )
         write_table(out, {str(name): column for name, column in drawn.items()}, format=format)
         if real is not None:
-            report_closeness(imputer.closeness(drawn, real.data))
+            report_distances(imputer.distance_to_closest(drawn, real.data))
         elif not quiet:
             print("vsae: give --against the table fitted on to see whether rows are copies of its", file=sys.stderr)
 
@@ -583,7 +583,7 @@ def missing_codes(options: list[str] | None) -> dict[str, list[Any]] | None:
     return codes
 
 
-def report_closeness(found: Closeness | None) -> None:
+def report_distances(found: DistanceToClosest | None) -> None:
     if found is None:
         print("vsae: no row has enough cells in common with another to tell copies by", file=sys.stderr)
         return

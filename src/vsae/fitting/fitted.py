@@ -127,7 +127,7 @@ class FittedVSAE(FittedModel[VSAE]):
         return np.concatenate(parts)
 
     @torch.no_grad()
-    def density(self, columns: Columns, mask: Mask, *, draws: int = 8, seed: int = 0) -> NDArray[np.float64]:
+    def score_samples(self, columns: Columns, mask: Mask, *, draws: int = 8, seed: int = 0) -> NDArray[np.float64]:
         """log p(m) + log p(x_o | m) of each row, (n,), in natural units; the lower, the odder the row.
 
         By the chain rule, a few attributes at a time, in an order that `seed` decides: each is scored as if it were a
@@ -235,6 +235,19 @@ class FittedVSAE(FittedModel[VSAE]):
         shaped = {name: _under(f"shapes.{name}.", tensors) for name in parts["loc"]}
         shapes = {name: Shapes.from_tensors(found) for name, found in shaped.items() if found}
         return cls(model.to(device).eval(), encoding, History(**content["history"]), trust, shapes, steering)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and deep copies are made of the parts of a saved file: parameters may be views of one storage, which
+        torch would write whole for each of them."""
+        tensors, content = self.to_parts()
+        arrays = {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}
+        return type(self)._from_arrays, (arrays, content, self.device.type)
+
+    @classmethod
+    def _from_arrays(cls, arrays: Mapping[str, NDArray[Any]], content: Mapping[str, Any], device: str) -> FittedVSAE:
+        """On the device it was on, or on the CPU where there is no such device."""
+        tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+        return cls.from_parts(tensors, content, device if device != "cuda" or torch.cuda.is_available() else "cpu")
 
     def _generate(self, start: int, n: int, seed: int, condition: Condition) -> tuple[dict[str, NDArray[Any]], Mask]:
         """Rows of one chunk, dealt out to the members in turn."""

@@ -27,7 +27,7 @@ _FEWEST_SHARED = 0.5  # of the columns: rows that have fewer cells in common are
 
 
 @dataclass(frozen=True)
-class Closeness:
+class DistanceToClosest:
     """Distances to the nearest real row: of generated rows, and of real rows themselves."""
 
     generated: NDArray[np.float64]
@@ -60,9 +60,9 @@ class Closeness:
         )
 
 
-def closeness(
+def distance_to_closest(
     schema: Schema, generated: tuple[Columns, Mask], real: tuple[Columns, Mask], seed: int = 0
-) -> Closeness | None:
+) -> DistanceToClosest | None:
     """Of some of the generated rows to the real ones; None if no two rows can be compared."""
     rng = np.random.default_rng(seed)
     variables = [v for v in schema.variables if v.family not in (Family.VECTOR, Family.IMAGE)]
@@ -78,7 +78,7 @@ def closeness(
     halves = np.where(levels, 0.0, 0.5 / np.maximum((~np.isnan(points)).sum(axis=0), 1))
     between = nearest(points[own], points, levels, own, halves)
     to_real, between = to_real[np.isfinite(to_real)], between[np.isfinite(between)]
-    return Closeness(to_real, between) if len(to_real) and len(between) else None
+    return DistanceToClosest(to_real, between) if len(to_real) and len(between) else None
 
 
 def nearest(

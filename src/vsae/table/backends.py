@@ -30,8 +30,8 @@ class Backend(ABC):
             return Cells(np.zeros(int(observed.sum())), observed, why=str(reason))
         return Cells(values, observed, storage, usual_exponent(raw) if storage is Storage.DECIMAL else 0)
 
-    def holes(self, column: Column, codes: tuple[Any, ...]) -> Bools:
-        """(n,), the rest."""
+    def missing(self, column: Column, codes: tuple[Any, ...]) -> Bools:
+        """(n,), the others: null, or one of the missing codes."""
         return ~self.cells(column, codes).observed if codes else self.nulls(column)
 
     @abstractmethod

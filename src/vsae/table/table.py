@@ -27,7 +27,6 @@ class Encoded(NamedTuple):
 
     columns: dict[str, NDArray[Any]]  # variable → (n,) numbers in natural units, or level codes
     mask: Bools  # (n, M), True = observed
-    holes: Bools  # (n, M), True = `decode` fills it; an odd cell is neither observed nor a hole
     n_rows: int
 
 
@@ -85,14 +84,13 @@ class Table:
         """One attribute a modelled column, in the table's order."""
         return Schema(Attribute(plan.name, (plan.variable,)) for plan in self.modelled)
 
-    def encode(self, X: Any, *, unknown: Literal["keep", "error"] = "keep") -> Encoded:
+    def encode(self, X: Any, *, handle_unknown: Literal["keep", "error"] = "keep") -> Encoded:
         """Natural units and level codes. Odd cells are unobserved and named in one warning, or refused."""
-        if unknown not in ("keep", "error"):
-            raise TableError(f"unknown={unknown!r} is neither 'keep' nor 'error'")
+        if handle_unknown not in ("keep", "error"):
+            raise TableError(f"handle_unknown must be 'keep' or 'error', not {handle_unknown!r}")
         view = view_of(X)
         columns: dict[str, NDArray[Any]] = {}
         mask = np.zeros((view.n, len(self.modelled)), dtype=np.bool_)
-        holes = np.ones_like(mask)
         complaints: list[str] = []
         located = [(plan, label) for plan, label in self._located(view) if plan.kind is not None]
         if view.columns and not any(label in view.columns for _, label in located):
@@ -109,13 +107,12 @@ class Table:
                 usual &= ~odd.cells
                 complaints.append(_complaint(plan, cells, odd))
             mask[cells.observed, j] = usual
-            holes[:, j] = ~cells.observed
             columns[plan.name][mask[:, j]] = x[usual]
-        if complaints and unknown == "error":
-            raise TableError(f"{complaints[0]}; pass unknown='keep' to leave such cells as they are")
+        if complaints and handle_unknown == "error":
+            raise TableError(f"{complaints[0]}; pass handle_unknown='keep' to leave such cells as they are")
         if complaints:
             _warn(f"left as they are, and unobserved to the model: {'; '.join(complaints)}")
-        return Encoded(columns, mask, holes, view.n)
+        return Encoded(columns, mask, view.n)
 
     def decode(self, X: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
         """A table like X, whose holes are filled from `columns`; columns that X lacks are added at its end."""
@@ -129,7 +126,7 @@ class Table:
                 changed[label] = self._new_column(view, plan, x)
                 continue
             column = view.columns[label]
-            where = np.flatnonzero(view.backend.holes(column, plan.missing_codes))
+            where = np.flatnonzero(view.backend.missing(column, plan.missing_codes))
             if plan.shape is not None:
                 if len(where):
                     backend = _for_pictures(plan, view.container, view.backend)

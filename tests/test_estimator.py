@@ -274,7 +274,7 @@ def test_public_names():
 
 
 def test_the_import_is_quick():
-    """At most .3 s above torch and scikit-learn, in the same process; the best of three, for the machine may be busy."""
+    """At most .3 s above torch and scikit-learn, in the same process; the best of three runs."""
     code = """
 import time, torch, sklearn.base, sklearn.utils.validation
 start = time.perf_counter()

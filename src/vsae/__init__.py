@@ -1,4 +1,4 @@
-"""vsae: one deep generative model of rows with holes.
+"""vsae: one deep generative model of rows with missing values.
 
 It learns the joint distribution of heterogeneous attributes and of the mask that says what is missing, and from one
 fit it imputes, draws multiple imputations, generates data and masks, and embeds rows.
@@ -30,20 +30,27 @@ if TYPE_CHECKING:
     from vsae.table import Categorical as Categorical
     from vsae.table import Count as Count
     from vsae.table import DataWarning as DataWarning
+    from vsae.table import Date as Date
+    from vsae.table import Duration as Duration
     from vsae.table import Image as Image
+    from vsae.table import Integer as Integer
     from vsae.table import Keep as Keep
     from vsae.table import Ordinal as Ordinal
     from vsae.table import Positive as Positive
     from vsae.table import Real as Real
     from vsae.table import TableError as TableError
+    from vsae.table import Time as Time
 
 _HOME = {
     "Binary": "vsae.table",
     "Categorical": "vsae.table",
     "Count": "vsae.table",
     "DataWarning": "vsae.table",
+    "Date": "vsae.table",
+    "Duration": "vsae.table",
     "FittedVSAE": "vsae.fitting.fitted",
     "Image": "vsae.table",
+    "Integer": "vsae.table",
     "Interval": "vsae.estimator",
     "Keep": "vsae.table",
     "Kind": "vsae.data.schema",
@@ -54,6 +61,7 @@ _HOME = {
     "Real": "vsae.table",
     "Schema": "vsae.data.schema",
     "TableError": "vsae.table",
+    "Time": "vsae.table",
     "VSAE": "vsae.model.vsae",
     "VSAEConfig": "vsae.model.config",
     "VSAEImputer": "vsae.estimator",
@@ -69,8 +77,11 @@ __all__ = [
     "Categorical",
     "Count",
     "DataWarning",
+    "Date",
+    "Duration",
     "FittedVSAE",
     "Image",
+    "Integer",
     "Interval",
     "Keep",
     "Kind",
@@ -80,6 +91,7 @@ __all__ = [
     "Real",
     "Schema",
     "TableError",
+    "Time",
     "VSAEConfig",
     "VSAEImputer",
     "__version__",

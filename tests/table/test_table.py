@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -22,6 +23,10 @@ from vsae.table import (
     Categorical,
     Count,
     DataWarning,
+    Date,
+    Duration,
+    Image,
+    Integer,
     Keep,
     Ordinal,
     Positive,
@@ -29,8 +34,10 @@ from vsae.table import (
     Spec,
     Table,
     TableError,
+    Time,
     spec_from_json,
 )
+from vsae.table.specs import as_spec
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -765,9 +772,9 @@ class TestInference:
         with pytest.warns(DataWarning):
             table = Table.fit(X, missing_values={"c": "b"})
         assert repr(table).splitlines() == [
-            "born  count        1931-05-01 … 2020-02-29  0% missing",
+            "born  date         1931-05-01 … 2020-02-29  0% missing",
             "c     categorical  1 level: a               50% missing",
-            "note  kept         nested values            0% missing",
+            "note  keep         nested values            0% missing",
         ]
 
 
@@ -861,8 +868,8 @@ class TestOverrides:
             ("age", Binary(), "column 'age': binary takes 2 levels, not 3; use categorical"),
             ("age", Count(min=9, max=3), "column 'age': min 9 is not below max 3"),
             ("age", Count(min=dt.date(2020, 1, 1)), "column 'age': the bound .* is no number"),
-            ("score", Count(), "column 'score' as count: 0.5 is not a whole number; use kind real"),
-            ("flag", Positive(), "column 'flag' as positive: False is not above zero; use Real"),
+            ("score", Count(), "column 'score' as count: 0.5 is not a whole number; use real"),
+            ("flag", Positive(), "column 'flag' as positive: False is not above zero; use real"),
             ("size", Real(), "column 'size' holds text, real takes numbers; use categorical"),
             ("size", "ordinal", "column 'size': the order of its levels is not known; pass Ordinal"),
             ("size", Ordinal(["S", "M"]), "column 'size': 'L' is not among its levels; add it"),
@@ -893,7 +900,7 @@ class TestOverrides:
     @pytest.mark.parametrize(
         ("asked", "message"),
         [
-            ({"kind": "count", "mim": 0}, "column 'age': 'mim' is no key of its kind; use kind, min, max"),
+            ({"kind": "count", "mim": 0}, "column 'age': 'mim' is not a key of kind count; use kind, min, max"),
             ({"min": 0}, "column 'age': {'min': 0} has no \"kind\"; add one of real, positive"),
             ({"kind": "reel"}, "column 'age': unknown kind 'reel'; use one of real, positive"),
             (["count"], "column 'age': unknown kind ['count']; use one of real, positive"),
@@ -930,8 +937,55 @@ class TestOverrides:
             assert table.decode(X, {"x": np.full(3, x)})["x"].iloc[2] == expected
 
     def test_every_spec_has_a_name(self) -> None:
-        for spec in (Real(), Positive(), Count(), Binary(), Categorical(), Ordinal(), Keep()):
+        for spec in (Real(), Positive(), Count(), Integer(), Date(), Time(), Duration(), Binary(), Categorical()):
             assert isinstance(spec, Spec)
+            assert as_spec("x", spec.name) == spec
+        for spec in (Ordinal(), Image(), Keep()):
+            assert isinstance(spec, Spec)
+            assert as_spec("x", spec.name) == spec
+
+    KINDS = MappingProxyType(
+        {
+            "visits": ([3, 0, 7, 5, None], "count"),
+            "balance": ([-3, 0, 7, 5, None], "integer"),
+            "born": ([dt.date(1931, 5, 1), dt.date(1969, 12, 31), dt.date(2020, 2, 29), None, None], "date"),
+            "seen": ([dt.datetime(1970, 1, 1, 3, 5, 7), dt.datetime(2020, 2, 29), None, None, None], "date"),
+            "at": ([dt.time(1), dt.time(5), dt.time(3), None, None], "time"),
+            "wait": ([dt.timedelta(1), dt.timedelta(5), dt.timedelta(seconds=1), None, None], "duration"),
+            "score": ([0.5, -1.5, 2.5, 1.25, None], "real"),
+            "sex": (["f", "m", "f", None, None], "binary"),
+            "town": (["a", "b", "c", None, None], "categorical"),
+            "nested": ([[1], [2], [3], [4], None], "keep"),
+        }
+    )
+
+    def test_what_is_shown_may_be_written_in_a_schema(self) -> None:
+        X = pd.DataFrame({name: pd.Series(values, dtype=object) for name, (values, _) in self.KINDS.items()})
+        with pytest.warns(DataWarning, match="'nested'"):
+            shown = Table.fit(X)
+        assert {plan.label: plan.kind_name for plan in shown.plans} == {n: kind for n, (_, kind) in self.KINDS.items()}
+        written = Table.fit(X, schema={plan.label: plan.kind_name for plan in shown.plans})
+        assert written.modelled == shown.modelled
+        assert repr(written).replace("as asked     ", "nested values") == repr(shown)
+
+    def test_integers_have_no_lower_bound_unless_asked_for(self) -> None:
+        X = pd.DataFrame({"x": [3, 0, 7, 5]})
+        assert repr(Table.fit(X)) == "x  count  0 … 7, ≥ 0  0% missing"
+        assert repr(Table.fit(X, schema={"x": "integer"})) == "x  integer  0 … 7  0% missing"
+        assert repr(Table.fit(X, schema={"x": Integer(min=-5)})) == "x  integer  0 … 7, ≥ -5  0% missing"
+
+    def test_dates_in_a_schema_file_are_text(self) -> None:
+        X = pd.DataFrame({"born": pd.to_datetime(["1931-05-01", "2020-02-29"])})
+        spec = spec_from_json("born", {"kind": "date", "min": "1900-01-01", "max": "2030-12-31"})
+        shown = "born  date  1931-05-01 … 2020-02-29, ≥ 1900-01-01, ≤ 2030-12-31  0% missing"
+        assert repr(Table.fit(X, schema={"born": spec})) == shown
+        assert Table.fit(X, schema={"born": Date(dt.date(1900, 1, 1), dt.date(2030, 12, 31))}) == Table.fit(
+            X, schema={"born": spec}
+        )
+        with pytest.raises(TableError, match="column 'born': 'soon' is not a date such as 2024-05-17"):
+            Table.fit(X, schema={"born": Date(max="soon")})
+        with pytest.raises(TableError, match="column 'born' as time: it holds datetime values; convert it first"):
+            Table.fit(X, schema={"born": "time"})
 
 
 # --- new rows --------------------------------------------------------------------------------------------------------

@@ -48,9 +48,8 @@ def show_table(path: str, table: Table, encoded: Encoded) -> None:
 def _columns(table: Table) -> Grid:
     grid = _grid(("column", "taken for", "values"), ("missing",))
     for plan in table.plans:
-        kind = plan.kind.value if plan.kind else "[yellow]left alone[/]"
-        values = plan.describe() if plan.kind else plan.why or "as asked"
-        grid.add_row(escape(str(plan.label)), kind, escape(values), f"{plan.missing:.1%}")
+        kind = plan.kind_name if plan.kind else f"[yellow]{plan.kind_name}[/]"
+        grid.add_row(escape(str(plan.label)), kind, escape(plan.describe()), f"{plan.missing:.1%}")
     return grid
 
 

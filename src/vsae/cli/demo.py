@@ -45,11 +45,12 @@ def run(n: int = 2000, seed: int = 0, config: VSAEConfig | None = None, verbose:
     rows, mask = imputer.fitted_.generate(n, seed=seed)
     named = imputer.schema_.frame(rows, n=n)
     seen = {str(plan.label): mask[:, i] for i, plan in enumerate(imputer.schema_.modelled)}
-    return Demo(clinic, imputer, column_errors(clinic, filled), named, seen)
+    return Demo(clinic, imputer, column_errors(clinic, imputer, filled), named, seen)
 
 
-def column_errors(clinic: Clinic, filled: dict[str, NDArray[Any]]) -> list[ColumnError]:
+def column_errors(clinic: Clinic, imputer: VSAEImputer, filled: dict[str, NDArray[Any]]) -> list[ColumnError]:
     errors, truth = [], clinic.table(complete=True)
+    kinds = {plan.label: plan.kind_name for plan in imputer.schema_.plans}
     for variable in clinic.schema.variables:
         mask = clinic.mask[:, [clinic.schema.attribute_of[variable.name]]]
         if mask.all():
@@ -61,7 +62,7 @@ def column_errors(clinic: Clinic, filled: dict[str, NDArray[Any]]) -> list[Colum
         errors.append(
             ColumnError(
                 variable.name,
-                variable.kind.value,
+                kinds[variable.name],
                 "share wrong" if discrete else "NRMSE",
                 float(score(x, ours, mask)),
                 float(score(x, trivial, mask)),

@@ -27,7 +27,22 @@ Each module builds on those before it:
 from vsae.table.cells import Storage
 from vsae.table.errors import DataWarning, TableError
 from vsae.table.plan import ColumnPlan
-from vsae.table.specs import Binary, Categorical, Count, Image, Keep, Ordinal, Positive, Real, Spec, spec_from_json
+from vsae.table.specs import (
+    Binary,
+    Categorical,
+    Count,
+    Date,
+    Duration,
+    Image,
+    Integer,
+    Keep,
+    Ordinal,
+    Positive,
+    Real,
+    Spec,
+    Time,
+    spec_from_json,
+)
 from vsae.table.table import Encoded, Table
 
 __all__ = [
@@ -36,8 +51,11 @@ __all__ = [
     "ColumnPlan",
     "Count",
     "DataWarning",
+    "Date",
+    "Duration",
     "Encoded",
     "Image",
+    "Integer",
     "Keep",
     "Ordinal",
     "Positive",
@@ -46,5 +64,6 @@ __all__ = [
     "Storage",
     "Table",
     "TableError",
+    "Time",
     "spec_from_json",
 ]

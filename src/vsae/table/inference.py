@@ -16,7 +16,20 @@ from vsae.table.cells import CALENDAR, LABELS, UNITS, Cells, Storage, scalars
 from vsae.table.errors import TableError
 from vsae.table.pictures import NoPicture, is_bytes, is_path, shape_and_layout
 from vsae.table.plan import ColumnPlan
-from vsae.table.specs import Binary, Categorical, Count, Image, Keep, Ordinal, Positive, Real, Spec
+from vsae.table.specs import (
+    TEMPORAL,
+    Binary,
+    Categorical,
+    Count,
+    Image,
+    Integer,
+    Keep,
+    Ordinal,
+    Positive,
+    Real,
+    Spec,
+    Temporal,
+)
 from vsae.table.units import EXACT, coarsest_unit, to_numbers
 
 # ours: where a column stops being a category, and where whole numbers stop being worth counting one by one
@@ -54,12 +67,16 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
         return _with_shape(plan, cells, spec)
     if cells.storage is Storage.PICTURE:
         raise TableError(f"column {plan.label!r} holds pictures; use image, or pass 'keep'")
+    if isinstance(spec, Temporal) and cells.storage not in spec.storages:
+        raise TableError(f"column {plan.label!r} as {spec.name}: it holds {plan.storage_name} values; convert it first")
     if cells.storage not in LABELS:
         unit = coarsest_unit(cells)
         x = to_numbers(cells.finite, unit)
+        low, high = float(x.min()), float(x.max())
         whole = _all_whole(x) and not facts.plain
-        plan = replace(plan, unit=unit, low=float(x.min()), high=float(x.max()), whole=whole)
-    plan = _with_bounds(plan, spec) if spec.kind in NUMBERS else _with_levels(plan, facts, spec, inferred=not asked)
+        kind = _whole_kind(low, high) if isinstance(spec, Temporal) else spec.kind
+        plan = replace(plan, kind=kind, unit=unit, low=low, high=high, whole=whole)
+    plan = _with_bounds(plan, spec) if plan.kind in NUMBERS else _with_levels(plan, facts, spec, inferred=not asked)
     if asked:
         _refuse_contradiction(plan, cells)
     return plan
@@ -112,21 +129,27 @@ def _infer_labels(values: NDArray[Any]) -> Spec:
 
 
 def _infer_number(name: str, cells: Cells) -> Spec:
-    values, unit = cells.finite, coarsest_unit(cells)
-    x = to_numbers(values, unit)
-    if not unit:
-        if values.dtype.kind == "f" and not _all_whole(x):
-            return _infer_real(x)
-        low, high = values.min(), values.max()
-        if low < high and ((values == low) | (values == high)).all():
-            return Binary()
-        seen, cells_of = np.unique(values, return_counts=True)
-        if 1 < len(seen) <= _FEW_CODES < len(values) and cells_of.min() >= _RARE * len(values):
-            return Ordinal()  # 3, 6, 7: a 5 would mean nothing
-        complete = len(values) == len(cells.observed) > _FEW_ROWS
-        if complete and _IDENTIFIER.search(name) and len(seen) == len(values):
-            return Keep(f"an identifier: {len(values)} whole numbers, all distinct")
-    return Count() if x.max() - x.min() <= _COUNTABLE else Real()
+    if cells.storage in TEMPORAL:
+        return TEMPORAL[cells.storage]()
+    values = cells.finite
+    x = to_numbers(values, "")
+    if values.dtype.kind == "f" and not _all_whole(x):
+        return _infer_real(x)
+    low, high = values.min(), values.max()
+    if low < high and ((values == low) | (values == high)).all():
+        return Binary()
+    seen, cells_of = np.unique(values, return_counts=True)
+    if 1 < len(seen) <= _FEW_CODES < len(values) and cells_of.min() >= _RARE * len(values):
+        return Ordinal()  # 3, 6, 7: a 5 would mean nothing
+    complete = len(values) == len(cells.observed) > _FEW_ROWS
+    if complete and _IDENTIFIER.search(name) and len(seen) == len(values):
+        return Keep(f"an identifier: {len(values)} whole numbers, all distinct")
+    return Count() if _whole_kind(x.min(), x.max()) is Kind.COUNT else Real()
+
+
+def _whole_kind(low: float, high: float) -> Kind:
+    """Of whole numbers from `low` to `high`, none of which is a code."""
+    return Kind.COUNT if high - low <= _COUNTABLE else Kind.REAL
 
 
 def _infer_real(x: NDArray[np.float64]) -> Spec:
@@ -180,23 +203,20 @@ def _given_levels(plan: ColumnPlan, given: Any) -> list[Any]:
 
 
 def _with_bounds(plan: ColumnPlan, spec: Spec) -> ColumnPlan:
-    assert spec.kind is not None
     if plan.low is None or plan.high is None:
-        raise TableError(
-            f"column {plan.label!r} holds {plan.storage_name}, {spec.kind.value} takes numbers; use categorical"
-        )
+        raise TableError(f"column {plan.label!r} holds {plan.storage_name}, {spec.name} takes numbers; use categorical")
     least: float | None = None
     most: float | None = None
     if plan.storage is Storage.TIME:
         least, most = 0.0, UNITS[plan.unit] - 1.0
-    elif plan.storage not in CALENDAR and plan.kind is not Kind.POSITIVE and plan.low >= 0:
+    elif plan.storage not in CALENDAR and plan.low >= 0 and not isinstance(spec, Positive | Integer):
         least = 0.0
     least = least if spec.min is None else _bound(plan, spec.min)
     most = most if spec.max is None else _bound(plan, spec.max)
     if least is not None and most is not None and not least < most:
         shown = f"min {plan.show(least)} is not below max {plan.show(most)}"
         raise TableError(f"column {plan.label!r}: {shown}; swap or widen them")
-    whole = plan.whole or spec.kind is Kind.COUNT
+    whole = plan.whole or plan.kind is Kind.COUNT
     return replace(plan, min=least, max=most, whole=whole, constant=plan.low if plan.low == plan.high else None)
 
 
@@ -204,6 +224,8 @@ def _bound(plan: ColumnPlan, given: Any) -> float | None:
     """A bound as the user gave it → natural units; an infinite one is none."""
     if isinstance(given, float | np.floating) and math.isinf(given):
         return None
+    if isinstance(given, str) and plan.unit:  # JSON has no dates of its own
+        given = plan.parse(given)
     values, storage = plan.given([given])
     if not plan.takes(storage):
         raise TableError(f"column {plan.label!r}: the bound {given!r} is no {plan.storage_name}; give one")
@@ -212,9 +234,8 @@ def _bound(plan: ColumnPlan, given: Any) -> float | None:
 
 def _refuse_contradiction(plan: ColumnPlan, cells: Cells) -> None:
     """What the user said of a column must hold for the values in it."""
-    assert plan.kind is not None
     values = cells.finite
     _, oddities = plan.read(cells._replace(values=values))
     for odd in oddities:
         value = scalars(values[odd.cells][:1])[0]
-        raise TableError(f"column {plan.label!r} as {plan.kind.value}: {value!r} {odd.why}; {odd.remedy}")
+        raise TableError(f"column {plan.label!r} as {plan.kind_name}: {value!r} {odd.why}; {odd.remedy}")

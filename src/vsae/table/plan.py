@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.data.schema import Kind, Pixels, Variable
+from vsae.data.schema import NUMBERS, Kind, Pixels, Variable
 from vsae.table.cells import (
     CALENDAR,
     LABELS,
@@ -34,6 +34,7 @@ from vsae.table.errors import TableError
 from vsae.table.pictures import Layout, NoPicture, Shape
 from vsae.table.pictures import read as read_pictures
 from vsae.table.pictures import write as write_pictures
+from vsae.table.specs import TEMPORAL, Integer, Keep
 from vsae.table.typed_json import Unsaveable, dump, load
 from vsae.table.units import cast, to_numbers, to_times
 
@@ -99,6 +100,17 @@ class ColumnPlan:
         if self.shape is not None:
             return Variable(self.name, self.kind, math.prod(self.shape), shape=self.shape, pixels=self.pixels)
         return Variable(self.name, self.kind, len(self.levels) or 1, self.min, self.max)
+
+    @property
+    def kind_name(self) -> str:
+        """What the kind is called in a schema: whoever writes this name gets this kind."""
+        if self.kind is None:
+            return Keep.name
+        if self.kind in NUMBERS and self.storage in TEMPORAL:
+            return TEMPORAL[self.storage].name
+        if self.kind is Kind.COUNT and (self.min is None or self.min < 0):
+            return Integer.name
+        return self.kind.value
 
     @property
     def storage_name(self) -> str:
@@ -182,9 +194,9 @@ class ColumnPlan:
             Oddity(finite & ((x < low) | (x > high)), outside, "widen the bounds or list it in missing_values"),
         ]
         if self.kind is Kind.COUNT:
-            odd.append(Oddity(finite & (x != np.rint(x)), "is not a whole number", "use kind real"))
+            odd.append(Oddity(finite & (x != np.rint(x)), "is not a whole number", "use real"))
         if self.kind is Kind.POSITIVE:
-            odd.append(Oddity(finite & (x <= 0), "is not above zero", "use Real()"))
+            odd.append(Oddity(finite & (x <= 0), "is not above zero", "use real"))
         return odd
 
     @property

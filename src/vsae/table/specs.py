@@ -7,27 +7,35 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, final
 
 from vsae.data.schema import Kind, Pixels
+from vsae.table.cells import CALENDAR, Storage
 from vsae.table.errors import TableError
 
 
 class Spec:
-    """What a column is to be taken for. Bounds left out are found as if nothing had been said: 0 where no value is
-    negative; `min=-math.inf` lifts that one."""
+    """What a column is to be taken for."""
 
-    kind: ClassVar[Kind | None] = None
-    min: Any = None  # a number, or a date, time or duration in columns of these
+    name: ClassVar[str]  # in a schema, and where schemas are shown
+    kind: ClassVar[Kind | None] = None  # None: not modelled, or decided by the values
+    min: Any = None
     max: Any = None
     levels: Sequence[Any] | None = None
 
 
-@final
 @dataclass(frozen=True)
-class Real(Spec):
+class Bounded(Spec):
+    """Numbers, dates, times and durations. A lower bound that is left out is 0 where no number is negative;
+    `min=-math.inf` lifts it."""
+
+    min: Any = None  # a number, or a date, time or duration in columns of these
+    max: Any = None
+
+
+@final
+class Real(Bounded):
     """Any number, from `min` to `max`."""
 
-    kind: ClassVar[Kind | None] = Kind.REAL
-    min: Any = None
-    max: Any = None
+    name = "real"
+    kind = Kind.REAL
 
 
 @final
@@ -35,17 +43,54 @@ class Real(Spec):
 class Positive(Spec):
     """Numbers above zero, modelled by their logarithm."""
 
-    kind: ClassVar[Kind | None] = Kind.POSITIVE
+    name = "positive"
+    kind = Kind.POSITIVE
 
 
 @final
-@dataclass(frozen=True)
-class Count(Spec):
-    """Whole numbers, from `min` to `max`."""
+class Count(Bounded):
+    """Whole numbers, from `min` to `max`; from 0 where none is negative."""
 
-    kind: ClassVar[Kind | None] = Kind.COUNT
-    min: Any = None
-    max: Any = None
+    name = "count"
+    kind = Kind.COUNT
+
+
+@final
+class Integer(Bounded):
+    """Whole numbers, from `min` to `max`; without a lower bound unless one is given."""
+
+    name = "integer"
+    kind = Kind.COUNT
+
+
+class Temporal(Bounded):
+    """Whole units of time: modelled as whole numbers, or as real ones where there are very many."""
+
+    storages: ClassVar[frozenset[Storage]]
+
+
+@final
+class Date(Temporal):
+    """Dates, with or without a time of day, from `min` to `max`."""
+
+    name = "date"
+    storages = CALENDAR
+
+
+@final
+class Time(Temporal):
+    """Times of day, from `min` to `max`."""
+
+    name = "time"
+    storages = frozenset({Storage.TIME})
+
+
+@final
+class Duration(Temporal):
+    """Lengths of time, from `min` to `max`."""
+
+    name = "duration"
+    storages = frozenset({Storage.DURATION})
 
 
 @final
@@ -53,7 +98,8 @@ class Count(Spec):
 class Binary(Spec):
     """Two levels."""
 
-    kind: ClassVar[Kind | None] = Kind.BINARY
+    name = "binary"
+    kind = Kind.BINARY
 
 
 @final
@@ -61,7 +107,8 @@ class Binary(Spec):
 class Categorical(Spec):
     """Levels without an order."""
 
-    kind: ClassVar[Kind | None] = Kind.CATEGORICAL
+    name = "categorical"
+    kind = Kind.CATEGORICAL
 
 
 @final
@@ -69,20 +116,22 @@ class Categorical(Spec):
 class Ordinal(Spec):
     """Levels with an order: `levels` from first to last, else the column's own order."""
 
-    kind: ClassVar[Kind | None] = Kind.ORDINAL
+    name = "ordinal"
+    kind = Kind.ORDINAL
     levels: Sequence[Any] | None = None
 
 
 @final
 @dataclass(frozen=True)
 class Image(Spec):
-    """Pictures: arrays, or paths of files, which are resized to `shape` (channels, height, width).
+    """Images: arrays, or paths of files, which are resized to `shape` (channels, height, width).
 
-    Without a shape, that of the first picture is taken. `pixels` is the likelihood: "gaussian", "bernoulli" or
+    Without a shape, that of the first image is taken. `pixels` is the likelihood: "gaussian", "bernoulli" or
     "discretised".
     """
 
-    kind: ClassVar[Kind | None] = Kind.IMAGE
+    name = "image"
+    kind = Kind.IMAGE
     shape: tuple[int, int, int] | None = None
     pixels: Pixels = "gaussian"
 
@@ -99,12 +148,21 @@ class Image(Spec):
 class Keep(Spec):
     """Not modelled, given back as it came. `why` is empty when the user asked for it."""
 
+    name = "keep"
     why: str = ""
 
 
-_SPECS: dict[str, Spec] = {
-    spec.kind.value if spec.kind else "keep": spec
-    for spec in (Real(), Positive(), Count(), Binary(), Categorical(), Ordinal(), Image(), Keep())
+#: By the names that a schema has for them.
+SPECS: dict[str, type[Spec]] = {
+    spec.name: spec
+    for spec in (
+        *(Real, Positive, Count, Integer, Date, Time, Duration),
+        *(Binary, Categorical, Ordinal, Image, Keep),
+    )
+}
+#: The temporal specs, by what the values of a column are.
+TEMPORAL: dict[Storage, type[Temporal]] = {
+    storage: spec for spec in (Date, Time, Duration) for storage in spec.storages
 }
 
 
@@ -113,16 +171,16 @@ def as_spec(label: Hashable, asked: object) -> Spec:
 
     >>> as_spec("age", "reel")
     Traceback (most recent call last):
-    vsae.table.errors.TableError: column 'age': unknown kind 'reel'; use one of real, positive, count, binary,
-    categorical, ordinal, image, keep, or a spec such as Count(min=0)
+    vsae.table.errors.TableError: column 'age': unknown kind 'reel'; use one of real, positive, count, integer,
+    date, time, duration, binary, categorical, ordinal, image, keep, or a spec such as Count(min=0)
     """
     if isinstance(asked, Spec):
         return asked
     name = asked.value if isinstance(asked, Kind) else "keep" if asked is None else asked
-    if not isinstance(name, str) or name not in _SPECS:
-        known = ", ".join(_SPECS)
+    if not isinstance(name, str) or name not in SPECS:
+        known = ", ".join(SPECS)
         raise TableError(f"column {label!r}: unknown kind {name!r}; use one of {known}, or a spec such as Count(min=0)")
-    return _SPECS[name]
+    return SPECS[name]()
 
 
 def spec_from_json(label: str, asked: Any) -> Spec:
@@ -134,11 +192,13 @@ def spec_from_json(label: str, asked: Any) -> Spec:
     if not isinstance(asked, dict):
         return as_spec(label, asked)
     if "kind" not in asked:
-        raise TableError(f'column {label!r}: {asked!r} has no "kind"; add one of {", ".join(_SPECS)}')
+        raise TableError(f'column {label!r}: {asked!r} has no "kind"; add one of {", ".join(SPECS)}')
     spec = as_spec(label, asked["kind"])
     options = {key: value for key, value in asked.items() if key != "kind"}
     known = [each.name for each in fields(spec)]  # type: ignore[arg-type]  # all specs are dataclasses
     for key in options:
         if key not in known:
-            raise TableError(f"column {label!r}: {key!r} is no key of its kind; use {', '.join(['kind', *known])}")
+            raise TableError(
+                f"column {label!r}: {key!r} is not a key of kind {spec.name}; use {', '.join(['kind', *known])}"
+            )
     return type(spec)(**options)

@@ -190,8 +190,7 @@ class Table:
     def describe(self) -> str:
         """One line a column: name, kind, levels or range, share missing in fit."""
         rows = [
-            (str(plan.label), plan.kind.value if plan.kind else "kept", plan.describe(), f"{plan.missing:.0%} missing")
-            for plan in self.plans
+            (str(plan.label), plan.kind_name, plan.describe(), f"{plan.missing:.0%} missing") for plan in self.plans
         ]
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

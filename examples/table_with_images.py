@@ -1,4 +1,4 @@
-"""A table whose rows have numbers, a category and a picture, each sometimes missing; imputed in both directions.
+"""A table whose rows have numbers, a category and an image, each sometimes missing; imputed in both directions.
 
 A row is a plant: its height, its age, its species, and a photo, 24 × 24 grey pixels, drawn here. The crown has the form
 of the species, grows with the height, and lightens with age. So a photo tells the numbers and the species, and these

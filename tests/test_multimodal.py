@@ -60,7 +60,7 @@ def test_stacked_batches_have_nan_for_what_is_missing(dataset):
 
 
 @pytest.mark.parametrize("layout", ["channels first", "channels last", "tensor", "bytes"])
-def test_pictures_come_in_several_layouts(layout):
+def test_images_come_in_several_layouts(layout):
     x = np.random.default_rng(0).integers(256, size=(3, 4, 5)).astype(np.uint8)
     given = {
         "channels first": x / 255,

@@ -6,13 +6,13 @@ Three ways in, from the most to the least convenient:
     columns_of(schema, rows)            the columns and the mask that `vsae.fit` takes
     DataLoader(…, collate_fn=Collate(encoding))   batches for a loop of one's own around `vsae.training.em.learn`
 
-Images may be arrays or tensors, (C, H, W), (H, W, C) or (H, W), in [0, 1] or bytes, or pictures of Pillow. Text comes
+Images may be arrays or tensors, (C, H, W), (H, W, C) or (H, W), in [0, 1] or bytes, or images of Pillow. Text comes
 as a vector: an embedding from elsewhere, or `bag_of_tokens`.
 
 >>> from vsae.data.schema import Schema, categorical, image
->>> schema = Schema([image("picture", (1, 2, 2)), categorical("label", 3)])
->>> columns, mask = columns_of(schema, [{"picture": np.ones((2, 2)), "label": None}, {"label": 2}])
->>> columns["picture"].shape, columns["label"], mask.tolist()
+>>> schema = Schema([image("photo", (1, 2, 2)), categorical("label", 3)])
+>>> columns, mask = columns_of(schema, [{"photo": np.ones((2, 2)), "label": None}, {"label": 2}])
+>>> columns["photo"].shape, columns["label"], mask.tolist()
 ((2, 1, 2, 2), array([0, 2]), [[True, False], [False, True]])
 """
 
@@ -126,10 +126,10 @@ def _value(variable: Variable, value: Any, row: int) -> NDArray[Any] | None:
         raise SchemaError(f"attribute {variable.name!r}, row {row}: {value!r} is no number; give a number or an array")
     if x.dtype.kind == "f" and np.isnan(x).all():
         return None
-    return picture(variable, x, row) if variable.kind is Kind.IMAGE else _shaped(variable, x, row)
+    return channels_first(variable, x, row) if variable.kind is Kind.IMAGE else _shaped(variable, x, row)
 
 
-def picture(variable: Variable, x: NDArray[Any], row: int) -> NDArray[Any]:
+def channels_first(variable: Variable, x: NDArray[Any], row: int) -> NDArray[Any]:
     """An image as (C, H, W), its channels first or last or, if it has but one, not there."""
     assert variable.shape is not None
     channels, height, width = variable.shape

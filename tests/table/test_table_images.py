@@ -1,4 +1,4 @@
-"""Pictures in tables: arrays, Pillow's images and paths of files, in pandas and in dicts, read and given back."""
+"""Images in tables: arrays, Pillow's images and paths of files, in pandas and in dicts, read and given back."""
 
 from __future__ import annotations
 
@@ -21,115 +21,115 @@ from vsae.files import FileError, read_table, write_table
 from vsae.table import DataWarning, Table, TableError
 
 QUICK = {**SMALL, "steps": 10}
-AS_IMAGE = {"picture": "image"}
+AS_IMAGE = {"photo": "image"}
 
 
 def squares(n: int, layout: str = "HW", dtype: str = "uint8", seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
-    """A number, and a picture of 8 × 8 pixels that is as light as it; every third picture is missing."""
+    """A number, and an image of 8 × 8 pixels that is as light as it; every third image is missing."""
     rng = np.random.default_rng(seed)
     x = rng.random(n)
     light = np.rint(200 * x).astype(np.uint8)[:, None, None] * np.ones((8, 8), dtype=np.uint8)
     light = light if dtype == "uint8" else (light / 255).astype(dtype)
     laid = {"HW": light, "HWC": np.repeat(light[..., None], 3, -1), "CHW": np.repeat(light[:, None], 3, 1)}[layout]
-    pictures = [None if i % 3 == 0 else picture for i, picture in enumerate(laid)]
-    return pd.DataFrame({"x": x, "picture": pd.Series(pictures, dtype=object)}), laid
+    images = [None if i % 3 == 0 else image for i, image in enumerate(laid)]
+    return pd.DataFrame({"x": x, "photo": pd.Series(images, dtype=object)}), laid
 
 
 def filed(n: int, folder: Path) -> tuple[pd.DataFrame, np.ndarray]:
     """The same, as paths of PNG files."""
     pillow = pytest.importorskip("PIL.Image")
     frame, laid = squares(n)
-    for i, picture in enumerate(laid):
-        pillow.fromarray(picture).save(folder / f"{i}.png")
+    for i, image in enumerate(laid):
+        pillow.fromarray(image).save(folder / f"{i}.png")
     paths = [None if i % 3 == 0 else str(folder / f"{i}.png") for i in range(n)]
-    frame["picture"] = pd.Series(paths, dtype=object)
+    frame["photo"] = pd.Series(paths, dtype=object)
     return frame, laid
 
 
-def pictures_of(frame: pd.DataFrame, kind: Any) -> np.ndarray:
-    """The first picture as the model sees it."""
-    return Table.fit(frame, schema={"picture": kind}).encode(frame).columns["picture"][0]
+def images_of(frame: pd.DataFrame, kind: Any) -> np.ndarray:
+    """The first image as the model sees it."""
+    return Table.fit(frame, schema={"photo": kind}).encode(frame).columns["photo"][0]
 
 
 @pytest.mark.parametrize("layout", ["HW", "HWC", "CHW"])
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
-def test_pictures_are_recognised_and_come_back_in_their_layout(layout, dtype):
+def test_images_are_recognised_and_come_back_in_their_layout(layout, dtype):
     frame, laid = squares(30, layout, dtype)
     table = Table.fit(frame)
     assert "image" in str(table)
     encoded = table.encode(frame)
-    assert encoded.columns["picture"].shape == (30, 1 if layout == "HW" else 3, 8, 8)
+    assert encoded.columns["photo"].shape == (30, 1 if layout == "HW" else 3, 8, 8)
     assert np.array_equal(encoded.mask[:, 1], np.arange(30) % 3 > 0)
     back = table.decode(frame, encoded.columns)
-    assert back["picture"][0].shape == laid[0].shape
-    assert back["picture"][0].dtype == laid.dtype
-    assert back["picture"][1] is frame["picture"][1]
+    assert back["photo"][0].shape == laid[0].shape
+    assert back["photo"][0].dtype == laid.dtype
+    assert back["photo"][1] is frame["photo"][1]
     again = Table.from_json(table.to_json())
     assert again.schema == table.schema
-    assert np.array_equal(again.encode(frame).columns["picture"], encoded.columns["picture"])
+    assert np.array_equal(again.encode(frame).columns["photo"], encoded.columns["photo"])
 
 
-def test_an_imputer_fills_pictures_and_what_they_tell(tmp_path):
+def test_an_imputer_fills_images_and_what_they_tell(tmp_path):
     frame, _ = squares(200)
     frame.loc[1::4, "x"] = np.nan
     imputer = VSAEImputer(config={**SMALL, "steps": 150}, random_state=0).fit(frame)
     filled = imputer.transform(frame)
-    assert filled["picture"].map(lambda x: x.shape == (8, 8)).all()
+    assert filled["photo"].map(lambda x: x.shape == (8, 8)).all()
     truth, laid = squares(200)
     holes = [i for i in range(0, 200, 3) if i % 4 != 1]
-    error = np.mean([(filled["picture"][i] / 255 - laid[i] / 255) ** 2 for i in holes])
+    error = np.mean([(filled["photo"][i] / 255 - laid[i] / 255) ** 2 for i in holes])
     assert error < 0.3 * np.var(laid / 255)
-    known = frame["x"].isna() & frame["picture"].notna()
+    known = frame["x"].isna() & frame["photo"].notna()
     assert ((filled["x"] - truth["x"])[known] ** 2).mean() < 0.3 * truth["x"].var()
     imputer.save(tmp_path / "model")
     same = load(tmp_path / "model").transform(frame)
-    assert all(np.array_equal(a, b) for a, b in zip(filled["picture"], same["picture"], strict=True))
-    assert imputer.sample(4)["picture"].map(lambda x: x.shape == (8, 8)).all()
+    assert all(np.array_equal(a, b) for a, b in zip(filled["photo"], same["photo"], strict=True))
+    assert imputer.sample(4)["photo"].map(lambda x: x.shape == (8, 8)).all()
     assert len(imputer.draw(frame, 2)) == 2
-    with pytest.raises(TableError, match="column 'picture' holds pictures, which can not be given"):
-        imputer.sample(2, given={"picture": np.zeros((8, 8))})
+    with pytest.raises(TableError, match="column 'photo' holds images, which can not be given"):
+        imputer.sample(2, given={"photo": np.zeros((8, 8))})
 
 
-def test_a_dict_may_hold_a_stack_or_a_list_of_pictures():
+def test_a_dict_may_hold_a_stack_or_a_list_of_images():
     frame, laid = squares(30)
-    for pictures in (laid, list(frame["picture"])):
-        columns = {"x": frame["x"].to_numpy(), "picture": pictures}
+    for images in (laid, list(frame["photo"])):
+        columns = {"x": frame["x"].to_numpy(), "photo": images}
         filled = VSAEImputer(config=QUICK, random_state=0).fit_transform(columns)
-        assert filled["picture"].shape == (30,)
-        assert filled["picture"][0].shape == (8, 8)
+        assert filled["photo"].shape == (30,)
+        assert filled["photo"][0].shape == (8, 8)
 
 
 def test_paths_are_opened_and_resized(tmp_path):
     pillow = pytest.importorskip("PIL.Image")
     frame, laid = squares(24)
     paths = [str(tmp_path / f"{i}.png") for i in range(len(frame))]
-    for path, picture in zip(paths, laid, strict=True):
-        pillow.fromarray(picture).resize((20, 12)).save(path)
-    frame["picture"] = [None if i % 3 == 0 else path for i, path in enumerate(paths)]
-    imputer = VSAEImputer(schema={"picture": Image(shape=(1, 8, 8))}, config=QUICK, random_state=0)
+    for path, image in zip(paths, laid, strict=True):
+        pillow.fromarray(image).resize((20, 12)).save(path)
+    frame["photo"] = [None if i % 3 == 0 else path for i, path in enumerate(paths)]
+    imputer = VSAEImputer(schema={"photo": Image(shape=(1, 8, 8))}, config=QUICK, random_state=0)
     filled = imputer.fit_transform(frame)
-    assert filled["picture"][1] == paths[1]
-    assert filled["picture"][0].shape == (8, 8)
-    assert filled["picture"][0].dtype == np.uint8
-    whole = VSAEImputer(schema={"picture": "image"}, config=QUICK, random_state=0).fit(frame)
+    assert filled["photo"][1] == paths[1]
+    assert filled["photo"][0].shape == (8, 8)
+    assert filled["photo"][0].dtype == np.uint8
+    whole = VSAEImputer(schema={"photo": "image"}, config=QUICK, random_state=0).fit(frame)
     assert whole.schema_.schema.variables[1].shape == (1, 12, 20)
-    frame.loc[1, "picture"] = str(tmp_path / "gone.png")
-    with pytest.raises(TableError, match=r"column 'picture' holds the path '.*gone.png', where there is no file"):
+    frame.loc[1, "photo"] = str(tmp_path / "gone.png")
+    with pytest.raises(TableError, match=r"column 'photo' holds the path '.*gone.png', where there is no file"):
         imputer.transform(frame)
 
 
-def test_pillows_images_are_pictures():
+def test_pillows_images_are_images():
     pillow = pytest.importorskip("PIL.Image")
     frame, _ = squares(12)
-    frame["picture"] = pd.Series([None if x is None else pillow.fromarray(x) for x in frame["picture"]], dtype=object)
+    frame["photo"] = pd.Series([None if x is None else pillow.fromarray(x) for x in frame["photo"]], dtype=object)
     filled = VSAEImputer(config=QUICK, random_state=0).fit_transform(frame)
-    assert filled["picture"][0].shape == (8, 8)
+    assert filled["photo"][0].shape == (8, 8)
 
 
-def test_what_is_no_picture_is_told_by_column():
+def test_what_is_no_image_is_told_by_column():
     frame, _ = squares(12)
-    frame.at[2, "picture"] = np.zeros((5, 5), dtype=np.uint8)
-    with pytest.raises(TableError, match=r"column 'picture' holds a picture of 1×5×5 among those of 1×8×8"):
+    frame.at[2, "photo"] = np.zeros((5, 5), dtype=np.uint8)
+    with pytest.raises(TableError, match=r"column 'photo' holds an image of 1×5×5 among those of 1×8×8"):
         Table.fit(frame)
     with pytest.raises(TableError, match="column 'x' as image holds"):
         Table.fit(frame[["x"]], schema={"x": "image"})
@@ -138,22 +138,22 @@ def test_what_is_no_picture_is_told_by_column():
 @pytest.mark.parametrize("dtype", ["str", "string", "category", "object"])
 def test_paths_of_any_dtype_give_arrays_in_new_columns(tmp_path, dtype):
     frame, _ = filed(12, tmp_path)
-    frame["picture"] = frame["picture"].astype(dtype)
+    frame["photo"] = frame["photo"].astype(dtype)
     imputer = VSAEImputer(schema=AS_IMAGE, config={**SMALL, "steps": 3}, random_state=0).fit(frame)
     for rows in (imputer.sample(3), imputer.transform(frame[["x"]])):
-        assert rows["picture"].dtype == object
-        assert rows["picture"].map(lambda x: isinstance(x, np.ndarray) and x.shape == (8, 8)).all()
-    holey = imputer.sample(30, with_missing=True, random_state=0)["picture"]
+        assert rows["photo"].dtype == object
+        assert rows["photo"].map(lambda x: isinstance(x, np.ndarray) and x.shape == (8, 8)).all()
+    holey = imputer.sample(30, with_missing=True, random_state=0)["photo"]
     assert holey.map(lambda x: x is None or isinstance(x, np.ndarray)).all()
     imputer.distance_to_closest(imputer.sample(12), frame)
 
 
 def test_paths_as_fixed_width_text_give_arrays_in_samples(tmp_path):
     frame, _ = filed(12, tmp_path)
-    paths = frame["picture"].dropna().to_numpy(dtype=str)
-    columns = Table.fit({"picture": paths}, schema=AS_IMAGE)
-    made = columns.frame({"picture": columns.modelled[0].blank(2)}, n=2)
-    assert made["picture"][0].shape == (8, 8)
+    paths = frame["photo"].dropna().to_numpy(dtype=str)
+    columns = Table.fit({"photo": paths}, schema=AS_IMAGE)
+    made = columns.frame({"photo": columns.modelled[0].blank(2)}, n=2)
+    assert made["photo"][0].shape == (8, 8)
     array = Table.fit(np.stack([paths, paths], axis=1), schema={0: "categorical", 1: "image"})
     made = array.frame({plan.name: plan.blank(2) for plan in array.modelled}, n=2)
     assert made[0, 1].shape == (8, 8)
@@ -161,26 +161,26 @@ def test_paths_as_fixed_width_text_give_arrays_in_samples(tmp_path):
 
 def test_a_text_too_long_for_a_path_is_told_by_column(tmp_path):
     frame, _ = filed(12, tmp_path)
-    frame.loc[1, "picture"] = "long " * 2000
+    frame.loc[1, "photo"] = "long " * 2000
     for kind in ("image", Image(shape=(1, 8, 8))):
-        with pytest.raises(TableError, match=r"column 'picture' .*long") as caught:
-            Table.fit(frame, schema={"picture": kind})
+        with pytest.raises(TableError, match=r"column 'photo' .*long") as caught:
+            Table.fit(frame, schema={"photo": kind})
         assert len(str(caught.value)) < 500
 
 
-def test_a_container_without_room_for_pictures_says_so(tmp_path):
+def test_a_container_without_room_for_images_says_so(tmp_path):
     frame, laid = squares(12)
-    table = Table.fit({"x": frame["x"].to_numpy(), "picture": laid})
-    told = "column 'picture' holds pictures, which a {} table can not hold .* use pandas or a dict of columns"
-    polars = pl.DataFrame({"x": frame["x"].to_numpy(), "picture": [None] * 12})
-    for each in (polars, polars.drop("picture")):
+    table = Table.fit({"x": frame["x"].to_numpy(), "photo": laid})
+    told = "column 'photo' holds images, which a {} table can not hold .* use pandas or a dict of columns"
+    polars = pl.DataFrame({"x": frame["x"].to_numpy(), "photo": [None] * 12})
+    for each in (polars, polars.drop("photo")):
         with pytest.raises(TableError, match=told.format("polars")):
             table.decode(each, table.encode(each).columns)
     for container in ("polars", "pyarrow"):
         with pytest.raises(TableError, match=told.format(container)):
             table.frame(table.encode(frame).columns, n=12, container=container)
     frame, _ = filed(12, tmp_path)
-    columns = {"x": frame["x"].to_numpy(), "picture": frame["picture"].tolist()}
+    columns = {"x": frame["x"].to_numpy(), "photo": frame["photo"].tolist()}
     for name, unfit in {"polars": pl.DataFrame(columns), "pyarrow": pa.table(columns)}.items():
         with pytest.raises(TableError, match=told.format(name)):
             Table.fit(unfit, schema=AS_IMAGE)
@@ -192,15 +192,15 @@ def test_sixteen_bits_of_grey_are_read_as_such(tmp_path, file):
     deep = np.linspace(0, 65535, 64).reshape(8, 8).astype(np.uint16)
     image = pillow.fromarray(deep.astype(np.int32) if file.startswith("whole") else deep)
     image.save(tmp_path / file)
-    frame = pd.DataFrame({"picture": [str(tmp_path / file)] * 2})
-    assert pictures_of(frame, "image") == pytest.approx(deep[None] / 65535, abs=1e-6)
-    coloured = pictures_of(frame, Image(shape=(3, 8, 8)))
+    frame = pd.DataFrame({"photo": [str(tmp_path / file)] * 2})
+    assert images_of(frame, "image") == pytest.approx(deep[None] / 65535, abs=1e-6)
+    coloured = images_of(frame, Image(shape=(3, 8, 8)))
     assert coloured == pytest.approx(np.stack([deep / 65535] * 3), abs=1e-6)
-    small = pictures_of(frame, Image(shape=(1, 4, 4)))
+    small = images_of(frame, Image(shape=(1, 4, 4)))
     assert small.mean() == pytest.approx(0.5, abs=0.02)
     assert small.std() > 0.2
-    frame["picture"] = pd.Series([image] * 2, dtype=object)  # the same as images of Pillow
-    assert pictures_of(frame, "image") == pytest.approx(deep[None] / 65535, abs=1e-6)
+    frame["photo"] = pd.Series([image] * 2, dtype=object)  # the same as images of Pillow
+    assert images_of(frame, "image") == pytest.approx(deep[None] / 65535, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["image", Image(shape=(1, 8, 8))])
@@ -209,37 +209,37 @@ def test_files_of_floats_or_more_than_16_bits_are_refused_by_column(tmp_path, ki
     pillow.fromarray(np.full((8, 8), 0.5, dtype=np.float32)).save(tmp_path / "floats.tiff")
     pillow.fromarray(np.full((8, 8), 70000, dtype=np.int32)).save(tmp_path / "wide.tiff")
     for name, told in {"floats": "floats of no known range", "wide": "outside 0 … 65535"}.items():
-        frame = pd.DataFrame({"picture": [str(tmp_path / f"{name}.tiff")] * 2})
-        with pytest.raises(TableError, match=f"column 'picture' .*{told}.*save it with 8 or 16 bits"):
-            Table.fit(frame, schema={"picture": kind})
+        frame = pd.DataFrame({"photo": [str(tmp_path / f"{name}.tiff")] * 2})
+        with pytest.raises(TableError, match=f"column 'photo' .*{told}.*save it with 8 or 16 bits"):
+            Table.fit(frame, schema={"photo": kind})
 
 
-def test_the_command_line_refuses_pictures_before_it_fits(tmp_path, monkeypatch):
+def test_the_command_line_refuses_images_before_it_fits(tmp_path, monkeypatch):
     frame, _ = filed(12, tmp_path)
     frame.to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.setattr(VSAEImputer, "fit", None)
     for asked in ("image", {"kind": "image", "shape": [1, 8, 8]}):
-        (tmp_path / "s.json").write_text(json.dumps({"picture": asked}))
+        (tmp_path / "s.json").write_text(json.dumps({"photo": asked}))
         for command, extra in {"impute": "out.csv", "fit": "out"}.items():
             out = tmp_path / extra
             arguments = [command, tmp_path / "t.csv", "--schema", tmp_path / "s.json", "-o", out]
             result = CliRunner().invoke(app, [str(each) for each in arguments])
             assert result.exit_code == 1
             assert result.stderr.strip().splitlines() == [
-                "vsae: column 'picture': pictures can not be written back to a file; use VSAEImputer in Python"
+                "vsae: column 'photo': images can not be written back to a file; use VSAEImputer in Python"
             ]
             assert not out.exists()
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet"])
-def test_files_take_no_pictures(tmp_path, name):
+def test_files_take_no_images(tmp_path, name):
     frame, laid = filed(12, tmp_path)
     frame.to_csv(tmp_path / "t.csv", index=False)
     source = read_table(tmp_path / "t.csv")
-    filled = {**source.data, "picture": pd.Series(list(laid), dtype=object).to_numpy()}
-    with pytest.raises(FileError, match="column 'picture' holds pictures"):
+    filled = {**source.data, "photo": pd.Series(list(laid), dtype=object).to_numpy()}
+    with pytest.raises(FileError, match="column 'photo' holds images"):
         source.write(tmp_path / name, filled)
-    with pytest.raises(FileError, match="column 'picture' holds pictures"):
+    with pytest.raises(FileError, match="column 'photo' holds images"):
         write_table(tmp_path / name, filled)
     assert not (tmp_path / name).exists()
 
@@ -263,26 +263,26 @@ def test_a_filled_column_of_paths_can_be_read_again(tmp_path):
     frame, _ = filed(30, tmp_path)
     imputer = VSAEImputer(schema=AS_IMAGE, config=QUICK).fit(frame)
     filled = imputer.transform(frame)
-    assert {type(cell) for cell in filled["picture"]} == {str, np.ndarray}
+    assert {type(cell) for cell in filled["photo"]} == {str, np.ndarray}
     pd.testing.assert_frame_equal(imputer.transform(filled), filled)
     assert "image" in str(Table.fit(filled))
-    filled.loc[1, "picture"] = "no picture at all"
-    with pytest.warns(DataWarning, match="pictures, and text that is no path of one"):
-        assert Table.fit(filled).plans[1].kind is None  # nobody said that these are pictures
-    with pytest.raises(TableError, match="'picture' holds the path 'no picture at all', where there is no file"):
+    filled.loc[1, "photo"] = "no image at all"
+    with pytest.warns(DataWarning, match="images, and text that is no path of one"):
+        assert Table.fit(filled).plans[1].kind is None  # nobody said that these are images
+    with pytest.raises(TableError, match="'photo' holds the path 'no image at all', where there is no file"):
         imputer.transform(filled)
 
 
 def test_colours_of_a_palette_are_looked_up():
     pillow = pytest.importorskip("PIL.Image")
     red = pillow.new("RGB", (8, 8), (200, 0, 0))
-    frame = pd.DataFrame({"picture": pd.Series([red.quantize(4), red], dtype=object)})
-    encoded = Table.fit(frame).encode(frame).columns["picture"]
+    frame = pd.DataFrame({"photo": pd.Series([red.quantize(4), red], dtype=object)})
+    encoded = Table.fit(frame).encode(frame).columns["photo"]
     np.testing.assert_array_equal(encoded[0], encoded[1])
 
 
 @pytest.mark.parametrize("kind", ["categorical", "real", "ordinal"])
-def test_pictures_are_no_levels_and_no_numbers(kind):
+def test_images_are_no_levels_and_no_numbers(kind):
     frame, _ = squares(30)
-    with pytest.raises(TableError, match="column 'picture' holds pictures; use image, or pass 'keep'"):
-        Table.fit(frame, schema={"picture": kind})
+    with pytest.raises(TableError, match="column 'photo' holds images; use image, or pass 'keep'"):
+        Table.fit(frame, schema={"photo": kind})

@@ -504,7 +504,7 @@ def fitted(
     specs = read_schema(schema)
     for name, spec in (specs or {}).items():
         if isinstance(spec, Image):
-            raise ValueError(f"column {name!r}: pictures can not be written back to a file; use VSAEImputer in Python")
+            raise ValueError(f"column {name!r}: images can not be written back to a file; use VSAEImputer in Python")
     imputer = VSAEImputer(
         schema=specs,
         missing_values=missing_codes(missing),

@@ -1,7 +1,7 @@
 """The paper's multi-modal sets: pairs of MNIST digits, FashionMNIST with its labels, CMU-MOSI.
 
-    mnist+mnist   two pictures, whose digits add up to 9: (0, 9), (1, 8), … (4, 5), partners drawn at random
-    fashion       a picture and its label
+    mnist+mnist   two images, whose digits add up to 9: (0, 9), (1, 8), … (4, 5), partners drawn at random
+    fashion       an image and its label
     mosi          text, audio and vision features of one utterance, a vector each
 
 Files are looked for as those of `uci.py` are: in `root`, else in $VSAE_DATA, then in the user's cache. The images are
@@ -81,7 +81,7 @@ def load_modalities(name: str, part: Part, *, seed: int = 0, root: str | Path | 
 
 
 def load_images(name: str, part: Part, root: str | Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Pictures (n, 28, 28) and labels (n,) of "mnist" or "fashion_mnist"."""
+    """Images (n, 28, 28) and labels (n,) of "mnist" or "fashion_mnist"."""
     if name not in _HOMES:
         raise ValueError(f"unknown images {name!r}; choose one of {', '.join(_HOMES)}")
     remedy = f", or call vsae.datasets.download_images({name!r}{{call}})"

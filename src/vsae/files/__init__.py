@@ -77,7 +77,7 @@ class FileTable:
         Only the cells whose value differs from `data` are written anew; one that is still missing stays as it
         was. A `path` of another format converts: between delimited formats the cells keep their text.
         """
-        _refuse_pictures(str(path), filled)
+        _refuse_images(str(path), filled)
         target = storage.format_of(path, format, default=self.format.name)
         if target.name in self.layout.formats:
             content = self.layout.render(filled, self.data, target.name)
@@ -131,7 +131,7 @@ def write_table(
     31,f
     ,
     """
-    _refuse_pictures(str(path), data)
+    _refuse_images(str(path), data)
     target = storage.format_of(path, format, default="csv")
     mark = None if delimiter is None else checked_delimiter(str(path), delimiter)
     storage.write_bytes(path, _dump(str(path), data, target.name, mark, encoding), target.compression)
@@ -153,12 +153,12 @@ def check_target(path: AnyPath, *, format: str | None = None) -> None:
     storage.check_place(path)
 
 
-def _refuse_pictures(where: str, data: TableData) -> None:
+def _refuse_images(where: str, data: TableData) -> None:
     """A cell that is an array would be written as numpy prints it."""
     for name, column in data.items() if isinstance(data, Mapping) else ():
         cells = column if getattr(column, "dtype", np.dtype(object)) == np.dtype(object) else ()
         if any(isinstance(cell, np.ndarray) and cell.ndim > 1 for cell in cells):
-            raise FileError(f"{where}: column {name!r} holds pictures, which a cell of a file can not; use Python")
+            raise FileError(f"{where}: column {name!r} holds images, which a cell of a file can not; use Python")
 
 
 def _dump(where: str, data: TableData, format: str, delimiter: str | None = None, encoding: str = "utf-8") -> bytes:

@@ -17,7 +17,7 @@ Each module builds on those before it:
 
     errors, specs         what may go wrong; what a user may say of a column
     cells, units          observed values as exact numpy arrays; their numbers, and back
-    pictures              cells that are images
+    images                cells that are images
     typed_json, plan      one column: read, written, shown, saved
     inference             from a column and what was asked of it to its plan
     backends, frames      cells in and out of numpy; of pandas, polars and pyarrow

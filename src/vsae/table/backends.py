@@ -79,7 +79,7 @@ class Backend(ABC):
 
 
 class HoldsArrays(Backend):
-    """A library whose cells may be arrays, as imputed pictures are."""
+    """A library whose cells may be arrays, as imputed images are."""
 
     @abstractmethod
     def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:

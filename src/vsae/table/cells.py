@@ -40,7 +40,7 @@ class Storage(enum.Enum):
     DURATION = "duration"
     TIME = "time"
     INTERVAL = "interval"  # of pandas.cut; levels only
-    PICTURE = "picture"  # arrays, or images of Pillow, paths among them or not; see pictures.py
+    IMAGE = "image"  # arrays, or images of Pillow, paths among them or not; see images.py
 
 
 CALENDAR = frozenset({Storage.DATE, Storage.DATETIME})
@@ -94,7 +94,7 @@ def _since_midnight(values: list[Any]) -> NDArray[Any]:
     return np.array([dt.datetime.combine(MIDNIGHT, value) - MIDNIGHT for value in values], dtype="m8[us]")
 
 
-def _pictures(values: list[Any]) -> NDArray[Any]:
+def _images(values: list[Any]) -> NDArray[Any]:
     if any(np.ndim(value) < 2 for value in values if not isinstance(value, str | os.PathLike)):
         raise Unmodelled("nested values")
     return objects(values)
@@ -105,7 +105,7 @@ class _Reader(NamedTuple):
     read: Callable[[list[Any]], NDArray[Any]]
 
 
-_PICTURES = _Reader(Storage.PICTURE, _pictures)
+_IMAGES = _Reader(Storage.IMAGE, _images)
 _FLOATS, _INTEGERS = _Reader(Storage.NUMBER, _floats), _Reader(Storage.NUMBER, _integers)
 _READERS: list[tuple[type | tuple[type, ...], _Reader]] = [  # the first that fits: True is an int, a datetime a date
     ((bool, np.bool_), _Reader(Storage.NUMBER, lambda values: np.array(values, dtype=np.bool_))),
@@ -127,7 +127,7 @@ def _reader(kind: type) -> _Reader:
     if kind.__name__ == "Interval":  # pandas may not be installed
         return _Reader(Storage.INTERVAL, objects)
     if issubclass(kind, np.ndarray) or kind.__module__.startswith("PIL."):  # nor Pillow
-        return _PICTURES
+        return _IMAGES
     if issubclass(kind, os.PathLike):
         return _Reader(Storage.TEXT, objects)
     nested = issubclass(kind, (list, tuple, dict, set, frozenset))
@@ -160,8 +160,8 @@ def _recognise_objects(values: list[Any]) -> tuple[NDArray[Any], Storage]:
     readers = {_reader(each) for each in types} or {_FLOATS}
     if readers == {_INTEGERS, _FLOATS}:  # the one mixture with a meaning
         readers = {_FLOATS}
-    if {reader.storage for reader in readers} == {Storage.PICTURE, Storage.TEXT}:  # paths, and what was imputed
-        return _pictures(values), Storage.PICTURE
+    if {reader.storage for reader in readers} == {Storage.IMAGE, Storage.TEXT}:  # paths, and what was imputed
+        return _images(values), Storage.IMAGE
     if len(readers) > 1:
         raise Unmodelled(f"mixed types: {', '.join(sorted(each.__name__ for each in types))}")
     (reader,) = readers

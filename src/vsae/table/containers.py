@@ -87,7 +87,7 @@ def _view_pandas(X: Any) -> View:
 
 def _view_dict(X: Mapping[Any, Any]) -> View:
     columns: dict[Hashable, Column] = {label: _array(f"column {label!r}", column) for label, column in X.items()}
-    columns = {label: objects(list(x)) if x.ndim in (3, 4) else x for label, x in columns.items()}  # stacked pictures
+    columns = {label: objects(list(x)) if x.ndim in (3, 4) else x for label, x in columns.items()}  # stacked images
     for label, column in columns.items():
         if column.ndim != 1:
             raise TableError(f"column {label!r} has {column.ndim} dimensions; give a list or an array of one")
@@ -139,7 +139,7 @@ def _array(what: str, values: Any) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         raise TableError(f"{what} is a masked array; call .filled(np.nan), or .astype(object).filled(None), first")
     if isinstance(values, list | tuple) and any(isinstance(value, np.ndarray) for value in values):
-        return objects(values)  # pictures: numpy would stack them, or fail to
+        return objects(values)  # images: numpy would stack them, or fail to
     try:
         return np.asarray(values)
     except ValueError:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vsae.data.schema import NUMBERS, Kind
 from vsae.table.cells import CALENDAR, LABELS, UNITS, Cells, Storage, scalars
 from vsae.table.errors import TableError
-from vsae.table.pictures import NoPicture, is_bytes, is_path, shape_and_layout
+from vsae.table.images import NotAnImage, is_bytes, is_path, shape_and_layout
 from vsae.table.plan import ColumnPlan
 from vsae.table.specs import (
     TEMPORAL,
@@ -65,8 +65,8 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
     plan = replace(plan, kind=spec.kind, exponent=cells.exponent)
     if isinstance(spec, Image):
         return _with_shape(plan, cells, spec)
-    if cells.storage is Storage.PICTURE:
-        raise TableError(f"column {plan.label!r} holds pictures; use image, or pass 'keep'")
+    if cells.storage is Storage.IMAGE:
+        raise TableError(f"column {plan.label!r} holds images; use image, or pass 'keep'")
     if isinstance(spec, Temporal) and cells.storage not in spec.storages:
         raise TableError(f"column {plan.label!r} as {spec.name}: it holds {plan.storage_name} values; convert it first")
     if cells.storage not in LABELS:
@@ -91,9 +91,9 @@ def _infer(name: str, facts: Facts) -> Spec:
         return Keep(facts.cells.why)
     if not len(values):
         return Keep("no finite value" if len(facts.cells.values) else "no value to learn from")
-    if facts.cells.storage is Storage.PICTURE:
+    if facts.cells.storage is Storage.IMAGE:
         paths = filter(is_path, values.tolist())
-        return Image() if all(map(os.path.isfile, paths)) else Keep("pictures, and text that is no path of one")
+        return Image() if all(map(os.path.isfile, paths)) else Keep("images, and text that is no path of one")
     if facts.order is not None:
         return Ordinal() if len(facts.order) <= _MOST_LEVELS else Keep(f"{len(facts.order)} levels")
     if facts.categorical or facts.cells.storage in LABELS:
@@ -104,14 +104,14 @@ def _infer(name: str, facts: Facts) -> Spec:
 
 
 def _with_shape(plan: ColumnPlan, cells: Cells, spec: Image) -> ColumnPlan:
-    """The shape asked for, or that of the first picture; all are read once, so that one that is none is told now."""
+    """The shape asked for, or that of the first image; all are read once, so that one that is none is told now."""
     first = cells.values[0]
     try:
         shape, layout = shape_and_layout(first, spec.shape)
         plan = replace(
             plan, shape=spec.shape or shape, layout=layout, whole=is_bytes(first), pixels=spec.pixels, low=0.0, high=1.0
         )
-    except NoPicture as reason:
+    except NotAnImage as reason:
         raise TableError(f"column {plan.label!r} as image holds {reason}; use another kind") from None
     plan.read(cells)
     return plan

@@ -31,9 +31,9 @@ from vsae.table.cells import (
     utc,
 )
 from vsae.table.errors import TableError
-from vsae.table.pictures import Layout, NoPicture, Shape
-from vsae.table.pictures import read as read_pictures
-from vsae.table.pictures import write as write_pictures
+from vsae.table.images import Layout, NotAnImage, Shape
+from vsae.table.images import read as read_images
+from vsae.table.images import write as write_images
 from vsae.table.specs import TEMPORAL, Integer, Keep
 from vsae.table.typed_json import Unsaveable, dump, load
 from vsae.table.units import cast, to_numbers, to_times
@@ -90,7 +90,7 @@ class ColumnPlan:
     constant: float | None = None  # the only number seen, or the one to put where none was
     missing_codes: tuple[Any, ...] = ()
     missing: float = 0.0  # share, in fit
-    shape: Shape | None = None  # of pictures
+    shape: Shape | None = None  # of images
     layout: Layout = "HW"  # in which they come back
     pixels: Pixels = "gaussian"
 
@@ -132,7 +132,7 @@ class ColumnPlan:
         """Observed values → level codes, or numbers in natural units; and those of them that are odd, if any."""
         values = cells.values
         if self.shape is not None:
-            return self._pictures(cells), []
+            return self._images(cells), []
         if len(values) and not self.takes(cells.storage):
             found = cells.why or f"{_name(cells.storage)} values"
             raise TableError(f"column {self.label!r} holds {found}, but {self.storage_name} values in fit; convert it")
@@ -148,7 +148,7 @@ class ColumnPlan:
     def given(self, values: Iterable[Any]) -> tuple[NDArray[Any], Storage]:
         """Levels, bounds or values of this column that a user wrote in Python, recognised."""
         if self.shape is not None:
-            raise TableError(f"column {self.label!r} holds pictures, which can not be given; leave it out")
+            raise TableError(f"column {self.label!r} holds images, which can not be given; leave it out")
         values = [utc(scalar(value)) for value in values]
         try:
             if any(map(is_null, values)):
@@ -173,13 +173,13 @@ class ColumnPlan:
         except (ValueError, OverflowError):
             raise TableError(f"column {self.label!r}: {text!r} is not {example}") from None
 
-    def _pictures(self, cells: Cells) -> NDArray[np.float32]:
+    def _images(self, cells: Cells) -> NDArray[np.float32]:
         assert self.shape is not None
         try:
-            if len(cells.values) and cells.storage not in (Storage.PICTURE, Storage.TEXT):
-                raise NoPicture(cells.why or f"{_name(cells.storage)} values")
-            return read_pictures(cells.values, self.shape)
-        except NoPicture as reason:
+            if len(cells.values) and cells.storage not in (Storage.IMAGE, Storage.TEXT):
+                raise NotAnImage(cells.why or f"{_name(cells.storage)} values")
+            return read_images(cells.values, self.shape)
+        except NotAnImage as reason:
             raise TableError(f"column {self.label!r} holds {reason}; mend the cell, or make it missing") from None
 
     @cached_property
@@ -214,7 +214,7 @@ class ColumnPlan:
     def write(self, x: NDArray[Any], target: np.dtype[Any] | None) -> NDArray[Any]:
         """Level codes, or numbers in natural units → values for a column of numpy dtype `target` (None: any)."""
         if self.shape is not None:
-            return write_pictures(x, self.layout, self.whole)
+            return write_images(x, self.layout, self.whole)
         values = self._levels_at(x) if self.levels else self._values_at(np.asarray(x, dtype=np.float64), target)
         if target is not None and target.kind not in "OUT":
             return cast(values, target)

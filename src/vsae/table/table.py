@@ -129,7 +129,7 @@ class Table:
             where = np.flatnonzero(view.backend.missing(column, plan.missing_codes))
             if plan.shape is not None:
                 if len(where):
-                    backend = _for_pictures(plan, view.container, view.backend)
+                    backend = _for_images(plan, view.container, view.backend)
                     changed[label] = backend.fill_objects(column, where, plan.write(x[where], None))
                 continue
             target = view.backend.target(column)
@@ -175,7 +175,7 @@ class Table:
         backend, same = BACKENDS[container](), container == self.container
         made: dict[Hashable, Column] = {}
         for plan in self.modelled:
-            _refuse_pictures(plan, container, backend)
+            _refuse_images(plan, container, backend)
         for j, plan in enumerate(self.modelled):
             column = _column(backend, plan, columns[plan.name], backend.empty(plan.dtype) if same else None)
             if mask is not None and not mask[:, j].all():
@@ -215,7 +215,7 @@ class Table:
 
     def _new_column(self, view: View, plan: ColumnPlan, x: NDArray[Any]) -> Column:
         """Of the dtype of fit where the library is the same."""
-        _refuse_pictures(plan, view.container, view.backend)
+        _refuse_images(plan, view.container, view.backend)
         like = view.backend.empty(plan.dtype) if self.container == view.container else None
         return _column(view.backend, plan, x, like)
 
@@ -234,7 +234,7 @@ def _plan_column(view: View, label: Hashable, name: str, asked: Spec | None, cod
     missing = 1 - float(cells.observed.mean())
     blank = ColumnPlan(name, label, None, storage=cells.storage, missing_codes=codes, missing=missing)
     plan = planned(blank, facts, asked)
-    _refuse_pictures(plan, view.container, backend)  # now, not after training
+    _refuse_images(plan, view.container, backend)  # now, not after training
     try:
         return replace(plan, dtype=backend.describe(column)) if plan.kind else plan
     except Unsaveable as reason:
@@ -247,17 +247,17 @@ def _column(backend: Backend, plan: ColumnPlan, x: NDArray[Any], like: Column | 
     return backend.new(plan.write(x, None if like is None else backend.target(like)), like)
 
 
-def _refuse_pictures(plan: ColumnPlan, container: str, backend: Backend) -> None:
+def _refuse_images(plan: ColumnPlan, container: str, backend: Backend) -> None:
     """If it is a column of them, and the container has no room."""
     if plan.shape is not None:
-        _for_pictures(plan, container, backend)
+        _for_images(plan, container, backend)
 
 
-def _for_pictures(plan: ColumnPlan, container: str, backend: Backend) -> HoldsArrays:
-    """The backend, if its cells have room for the pictures of a column."""
+def _for_images(plan: ColumnPlan, container: str, backend: Backend) -> HoldsArrays:
+    """The backend, if its cells have room for the images of a column."""
     if not isinstance(backend, HoldsArrays):
         raise TableError(
-            f"column {plan.label!r} holds pictures, which a {container} table can not hold once imputed; "
+            f"column {plan.label!r} holds images, which a {container} table can not hold once imputed; "
             "use pandas or a dict of columns"
         )
     return backend

@@ -1,7 +1,7 @@
-"""Cells that are pictures: arrays, images of Pillow, or paths of files; to channels-first arrays and back.
+"""Cells that are images: arrays, images of Pillow, or paths of files; to channels-first arrays and back.
 
 An array is (H, W), (H, W, C) or (C, H, W), with bytes or with shares of white. A path is opened with Pillow, turned
-grey or coloured and resized to the column's shape; 16 bits of grey are read as shares of white. Imputed pictures come
+grey or coloured and resized to the column's shape; 16 bits of grey are read as shares of white. Imputed images come
 back as arrays in the layout of the column; of files, as (H, W) or (H, W, C) bytes.
 """
 
@@ -26,8 +26,8 @@ _WHITE = 65535  # of 16 bits
 _LONG = 200  # characters of a path that an error shows
 
 
-class NoPicture(ValueError):
-    """What a cell holds is no picture, or not one of the column's shape; the message says what is the matter."""
+class NotAnImage(ValueError):
+    """What a cell holds is no image, or not one of the column's shape; the message says what is the matter."""
 
 
 def is_path(value: Any) -> bool:
@@ -35,7 +35,7 @@ def is_path(value: Any) -> bool:
 
 
 def shape_and_layout(value: Any, wanted: Shape | None = None) -> tuple[Shape, Layout]:
-    """Of a picture; `wanted` settles what its sides do not.
+    """Of an image; `wanted` settles what its sides do not.
 
     >>> shape_and_layout(np.zeros((28, 20))), shape_and_layout(np.zeros((28, 20, 3)))
     (((1, 28, 20), 'HW'), ((3, 28, 20), 'HWC'))
@@ -49,7 +49,7 @@ def shape_and_layout(value: Any, wanted: Shape | None = None) -> tuple[Shape, La
         return (x.shape[-1], *x.shape[:2]), "HWC"
     if x.ndim == 3 and (x.shape == wanted or x.shape[0] <= _MOST_CHANNELS):
         return x.shape, "CHW"
-    raise NoPicture(f"an array of shape {x.shape}, which is no picture")
+    raise NotAnImage(f"an array of shape {x.shape}, which is no image")
 
 
 def is_bytes(value: Any) -> bool:
@@ -63,11 +63,11 @@ def read(values: NDArray[Any], shape: Shape) -> NDArray[np.float32]:
         x = _array(value, shape)
         found, layout = shape_and_layout(x, shape)
         if found != shape:
-            raise NoPicture(f"a picture of {_said(found)} among those of {_said(shape)}")
+            raise NotAnImage(f"an image of {_said(found)} among those of {_said(shape)}")
         x = x[None] if layout == "HW" else np.moveaxis(x, -1, 0) if layout == "HWC" else x
         pixels = x.astype(np.float32) / (255 if x.dtype.kind in "iu" else 1)
         if not ((pixels >= 0) & (pixels <= 1)).all():
-            raise NoPicture("a picture with a pixel outside 0 … 1; divide by its largest value, or give bytes")
+            raise NotAnImage("an image with a pixel outside 0 … 1; divide by its largest value, or give bytes")
         out[i] = pixels
     return out
 
@@ -88,10 +88,10 @@ def _array(value: Any, shape: Shape | None = None) -> NDArray[Any]:
         try:
             value = value.convert("RGB")
         except ValueError as error:
-            raise NoPicture(f"an image of mode {value.mode} ({error})") from None
+            raise NotAnImage(f"an image of mode {value.mode} ({error})") from None
     x = np.asarray(value)
     if x.dtype.kind not in "biuf":
-        raise NoPicture(f"{type(value).__name__} values, which are no pictures")
+        raise NotAnImage(f"{type(value).__name__} values, which are no images")
     return x
 
 
@@ -100,10 +100,10 @@ def _opened(path: str | os.PathLike[str], shape: Shape | None) -> NDArray[Any]:
     pillow, said = library("PIL.Image"), f"the path {_short(os.fspath(path))}"
     try:
         if not Path(path).is_file():  # an OSError where the name is too long for one
-            raise NoPicture(f"{said}, where there is no file")
+            raise NotAnImage(f"{said}, where there is no file")
         with pillow.open(path) as file:
             if file.mode == "F":
-                raise NoPicture(f"{said}, whose pixels are floats of no known range (save it with 8 or 16 bits)")
+                raise NotAnImage(f"{said}, whose pixels are floats of no known range (save it with 8 or 16 bits)")
             if _is_deep(file):
                 return _deep(pillow, file, shape)
             if shape is None:
@@ -112,7 +112,7 @@ def _opened(path: str | os.PathLike[str], shape: Shape | None) -> NDArray[Any]:
             return np.asarray(file.convert("L" if channels == 1 else "RGB").resize((width, height)))
     except (OSError, SyntaxError, pillow.DecompressionBombError) as error:  # the second of broken PNG files
         reason = getattr(error, "strerror", None) or error  # the whole error may repeat a long name
-        raise NoPicture(f"{said}, which Pillow can not open ({reason})") from None
+        raise NotAnImage(f"{said}, which Pillow can not open ({reason})") from None
 
 
 def _is_deep(value: Any) -> bool:
@@ -125,7 +125,7 @@ def _shares(image: Any) -> NDArray[np.float32]:
     """A deep image as shares of white; Pillow's own conversion to bytes would cut it off at 255."""
     pixels = np.asarray(image)
     if pixels.min() < 0 or pixels.max() > _WHITE:
-        raise NoPicture(f"a picture with a pixel outside 0 … {_WHITE} (save it with 8 or 16 bits)")
+        raise NotAnImage(f"an image with a pixel outside 0 … {_WHITE} (save it with 8 or 16 bits)")
     return pixels.astype(np.float32) / np.float32(_WHITE)
 
 

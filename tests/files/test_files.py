@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from vsae import files
 from vsae.files import FileError, check_target, read_table, write_table
-from vsae.files.cells import Date, Moment, Text
 from vsae.files.dialect import Dialect
+from vsae.files.notations import IsoDate, IsoMoment, Text
 from vsae.files.storage import codec_of
-from vsae.files.values import is_missing, objects
+from vsae.table.cells import is_null, objects
 
 WHOLE_FILES = {
     "plain.csv": b"a,b\n1,x\n2,y\n",
@@ -68,7 +68,7 @@ def fill(table: files.FileTable, **columns) -> dict[str, np.ndarray]:
     filled = dict(table.data)
     for name, values in columns.items():
         column = filled[name].copy()
-        column[[is_missing(value) for value in column]] = values
+        column[[is_null(value) for value in column]] = values
         filled[name] = column
     return filled
 
@@ -369,7 +369,7 @@ def test_real_tables_change_in_their_holes_only(tmp_path, name, column):
             cells[place] = str(value)
             assert new == ",".join(cells)
             changed += 1
-    assert changed == sum(is_missing(cell) for cell in table.data[column]) > 0
+    assert changed == sum(is_null(cell) for cell in table.data[column]) > 0
 
 
 # ---- JSON-lines ----------------------------------------------------------------------------------
@@ -457,8 +457,8 @@ def test_any_json_lines_come_back_byte_by_byte_and_take_values(tmp_path_factory,
     filled = {name: column.astype(object) for name, column in table.data.items()}
     filled["a"][0] = 7
     table.write(path, filled)
-    lines[0] = lines[0].replace("null", str(table.layout.kinds["a"].write(np.array([7], dtype=object))[0]), 1)
-    if not isinstance(table.layout.kinds["a"], Text | Date | Moment):
+    lines[0] = lines[0].replace("null", str(table.layout.notations["a"].write(np.array([7], dtype=object))[0]), 1)
+    if not isinstance(table.layout.notations["a"], Text | IsoDate | IsoMoment):
         assert path.read_text("utf-8").split("\n") == [*lines, ""]
 
 
@@ -506,7 +506,7 @@ def test_damaged_arrow_files_and_twin_columns_are_refused(tmp_path):
             read_table(put(tmp_path, name, b"PAR1 nonsense"))
         assert "\n" not in str(caught.value)
     write_table(tmp_path / "twins.feather", pa.table([[1], [2]], names=["a", "a"]))
-    with pytest.raises(FileError, match="'a' are there more than once"):
+    with pytest.raises(FileError, match="more than one column is called 'a'; rename them"):
         read_table(tmp_path / "twins.feather")
 
 

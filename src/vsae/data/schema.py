@@ -15,10 +15,13 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
+
+NameT = TypeVar("NameT", bound=Hashable)
 
 
 class SchemaError(ValueError):
@@ -184,8 +187,9 @@ class Schema:
         object.__setattr__(self, "attributes", tuple(attributes))
         if not self.attributes:
             raise SchemaError("a schema needs at least one attribute")
-        _refuse_twins("attribute", self.names)
-        _refuse_twins("variable", [variable.name for variable in self.variables])
+        for what, names in (("attribute", self.names), ("variable", [variable.name for variable in self.variables])):
+            for name in repeated(names):
+                raise SchemaError(f"{what} {name!r} appears twice; names must be unique")
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -242,12 +246,13 @@ def _variable_from_json(v: dict[str, Any]) -> Variable:
     return Variable(v["name"], Kind(v["kind"]), v["size"], v["min"], v["max"], **picture)
 
 
-def _refuse_twins(what: str, names: list[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise SchemaError(f"{what} {name!r} appears twice; names must be unique")
-        seen.add(name)
+def repeated(names: Iterable[NameT]) -> dict[NameT, int]:
+    """The names that occur more than once, and how often.
+
+    >>> repeated(["a", "b", "a"])
+    {'a': 2}
+    """
+    return {name: times for name, times in Counter(names).items() if times > 1}
 
 
 def real(name: str, *, min: float | None = None, max: float | None = None) -> Attribute:

@@ -51,7 +51,7 @@ __all__ = [
     "write_table",
 ]
 
-#: Cells of a text file that are holes, spaces around them aside. The empty cell always is one.
+#: Texts that stand for a missing value, spaces around them aside. An empty cell always does.
 #: "?" and "." are the codes of the UCI sets and of SAS; pass `na=` where one of these is a value of yours.
 DEFAULT_NA: tuple[str, ...] = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
 
@@ -97,12 +97,12 @@ def read_table(
     """Read the table at `path`, or on stdin for "-"; `format` ("csv", "jsonl.gz", ...) overrules the name.
 
     A column of a delimited file is taken for the first of these that all its cells look like: integers
-    (int64, or float64 with NaN where there are holes), decimals (float64), true/false (object), ISO dates and
-    date-times (datetime64), text (object, None for holes). Numbers with leading zeros, such as zip codes, are
+    (int64, or float64 with NaN where cells are missing), decimals (float64), true/false (object), ISO dates and
+    date-times (datetime64), text (object, None where missing). Numbers with leading zeros, such as zip codes, are
     text, and so are integers that their array could not hold exactly. With ";" or a tab between cells, "12,5"
     is a decimal.
 
-    In JSON-lines a hole is null, NaN or an absent key; `na` counts there only if it is not the default.
+    In JSON-lines a missing value is null, NaN or an absent key; `na` counts there only if it is not the default.
     Parquet and Feather have nulls of their own.
     """
     where = "stdin" if storage.is_pipe(path) else os.fspath(path)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from vsae.data.schema import repeated
 from vsae.files.storage import FileError
-from vsae.files.values import Columns, objects
+from vsae.files.values import Columns
+from vsae.table.cells import objects
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,9 +53,9 @@ def read(where: str, content: bytes, format: str) -> pyarrow.Table:
     except (pa.ArrowException, OSError, ValueError) as error:
         what = str(error).partition("\n")[0] or type(error).__name__
         raise FileError(f"{where}: not a {format.title()} file, or a damaged one ({what})") from None
-    twice = [repr(name) for name, count in Counter(table.column_names).items() if count > 1]
+    twice = list(map(repr, repeated(table.column_names)))
     if twice:
-        raise FileError(f"{where}: columns {', '.join(twice)} are there more than once; rename them")
+        raise FileError(f"{where}: more than one column is called {', '.join(twice)}; rename them")
     return table
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vsae.files.cells import Kind, Text, filled_texts, kind_of
+from vsae.data.schema import repeated
 from vsae.files.dialect import DELIMITED, Dialect, unquote
+from vsae.files.notations import Notation, Text, filled_texts, notation_of
 from vsae.files.storage import FileError, TextSource
 from vsae.files.values import Columns, as_text, spread
 
@@ -29,12 +29,12 @@ class Delimited:
     records: list[str]  # header, rows and blank lines, raw; an empty one at the end if a newline ends the file
     header: int  # index of the header in records
     rows: list[int]  # index of each row in records
-    kinds: dict[str, Kind]
+    notations: dict[str, Notation]
     quoted: dict[str, bool]  # whether all observed cells of a column are in quotes, so that filled ones are too
 
     def render(self, filled: Any, data: Columns, target: str) -> bytes:
         records = self.records.copy()
-        for row, cells in filled_texts(self.source.where, self.kinds, data, filled).items():
+        for row, cells in filled_texts(self.source.where, self.notations, data, filled).items():
             records[self.rows[row]] = self._refilled(records[self.rows[row]], cells)
         # A .txt may have any delimiter, so it keeps this file's.
         delimiter = self.dialect.delimiter if target in (self.format, "txt") else DELIMITED[target]
@@ -46,11 +46,11 @@ class Delimited:
 
     def _refilled(self, record: str, cells: Mapping[str, str]) -> str:
         fields, end = self.dialect.split(record)
-        for number, (name, kind) in enumerate(self.kinds.items()):
+        for number, (name, notation) in enumerate(self.notations.items()):
             if name in cells:
                 old, new = fields[number], cells[name]
                 quoted = old.startswith('"') or self.quoted[name]
-                if not quoted and not isinstance(kind, Text):
+                if not quoted and not isinstance(notation, Text):
                     new = old[: len(old) - len(old.lstrip())] + new  # "1, ?, 3" keeps its spaces
                 fields[number] = self.dialect.quote(new, quoted)
         return self.dialect.delimiter.join(fields) + end
@@ -63,7 +63,7 @@ class Delimited:
 def read(
     source: TextSource, text: str, format: str, delimiter: str | None, na: frozenset[str]
 ) -> tuple[Columns, Delimited]:
-    """The typed columns of `text`, in which the texts of `na` are holes, and its layout."""
+    """The typed columns of `text`, in which the texts of `na` stand for missing values, and its layout."""
     dialect = Dialect.of(source.where, text, format, delimiter)
     names: list[str] = []
     records: list[str] = []
@@ -85,11 +85,11 @@ def read(
         records.append("")
 
     columns: Columns = {}
-    kinds: dict[str, Kind] = {}
+    notations: dict[str, Notation] = {}
     quoted: dict[str, bool] = {}
     for name, column in zip(names, cells.columns(), strict=True):
-        columns[name], kinds[name], quoted[name] = _parse_column(column, dialect.delimiter, na)
-    return columns, Delimited(source, format, dialect, records, header, rows, kinds, quoted)
+        columns[name], notations[name], quoted[name] = _parse_column(column, dialect.delimiter, na)
+    return columns, Delimited(source, format, dialect, records, header, rows, notations, quoted)
 
 
 def dump(columns: Mapping[str, list[Any]], delimiter: str) -> str:
@@ -130,11 +130,11 @@ class _Cells:
             pieces.clear()
 
 
-def _parse_column(cells: list[str], delimiter: str, na: frozenset[str]) -> tuple[np.ndarray, Kind, bool]:
-    """(typed values, kind, whether all observed cells are in quotes), worked out on the different cells only.
+def _parse_column(cells: list[str], delimiter: str, na: frozenset[str]) -> tuple[np.ndarray, Notation, bool]:
+    """(typed values, notation, whether all observed cells are in quotes), worked out on the different cells only.
 
     >>> _parse_column(["1", "", "3", "1"], ",", frozenset([""]))
-    (array([ 1., nan,  3.,  1.]), Whole(holes=True), False)
+    (array([ 1., nan,  3.,  1.]), Whole(missing=True), False)
     """
     # Of cells that are mostly different, the different ones are not worth finding.
     sample = cells[:4096]
@@ -143,16 +143,16 @@ def _parse_column(cells: list[str], delimiter: str, na: frozenset[str]) -> tuple
     texts = list(map(unquote, different)) if '"' in "".join(different) else different
     bare = list(map(str.strip, texts))
     absent = list(map(na.__contains__, bare))
-    observed = [text for text, hole in zip(bare, absent, strict=True) if not hole]
-    kind = kind_of(observed, any(absent), delimiter)
-    if isinstance(kind, Text):  # whose spaces are its own
-        observed = [text for text, hole in zip(texts, absent, strict=True) if not hole]
-    values = spread(absent, kind.parse(observed))
+    observed = [text for text, gone in zip(bare, absent, strict=True) if not gone]
+    notation = notation_of(observed, any(absent), delimiter)
+    if isinstance(notation, Text):  # whose spaces are its own
+        observed = [text for text, gone in zip(texts, absent, strict=True) if not gone]
+    values = spread(absent, notation.parse(observed))
     if repeated:
         place = {cell: number for number, cell in enumerate(different)}
         values = values[np.fromiter(map(place.__getitem__, cells), dtype=np.intp, count=len(cells))]
-    quoted = bool(observed) and all(hole or raw.startswith('"') for raw, hole in zip(different, absent, strict=True))
-    return values, kind, quoted
+    quoted = bool(observed) and all(gone or raw.startswith('"') for raw, gone in zip(different, absent, strict=True))
+    return values, notation, quoted
 
 
 def _names(where: str, header: list[str]) -> list[str]:
@@ -164,7 +164,7 @@ def _names(where: str, header: list[str]) -> list[str]:
             f"{where}: no name in the header for column {', '.join(empty[:5])}; "
             "give each column a name (an index is left out by to_csv(index=False))"
         )
-    twice = [repr(name) for name, count in Counter(names).items() if count > 1]
+    twice = list(map(repr, repeated(names)))
     if twice:
         shown = ", ".join(twice[:5]) + (", ..." if len(twice) > 5 else "")
         raise FileError(

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vsae.files.cells import Boolean, Date, Decimal, Kind, Moment, Text, Unknown, Whole, filled_texts
+from vsae.files.notations import Boolean, Decimal, IsoDate, IsoMoment, Notation, Text, Unknown, Whole, filled_texts
 from vsae.files.storage import FileError, TextSource
-from vsae.files.values import Columns, objects, spread
+from vsae.files.values import Columns, spread
+from vsae.table.cells import objects
 
 
 @dataclass
@@ -26,13 +27,15 @@ class JsonLines:
     source: TextSource
     lines: list[str]
     rows: list[int]  # index of each row in lines; the others are blank
-    kinds: dict[str, Kind]
+    notations: dict[str, Notation]
 
     def render(self, filled: Any, data: Columns, target: str) -> bytes:
         lines = self.lines.copy()
         escape = all(map(str.isascii, lines))  # such a file may go where only ASCII is read
-        strings = {name for name, kind in self.kinds.items() if isinstance(kind, Text | Date | Moment)}
-        for row, texts in filled_texts(self.source.where, self.kinds, data, filled).items():
+        strings = {
+            name for name, notation in self.notations.items() if isinstance(notation, Text | IsoDate | IsoMoment)
+        }
+        for row, texts in filled_texts(self.source.where, self.notations, data, filled).items():
             for name in strings & texts.keys():
                 texts[name] = json.dumps(texts[name], ensure_ascii=escape)
             lines[self.rows[row]] = _spliced(lines[self.rows[row]], texts)
@@ -40,7 +43,7 @@ class JsonLines:
 
 
 def read(source: TextSource, text: str, na: frozenset[str]) -> tuple[Columns, JsonLines]:
-    """The typed columns of `text`, with holes for null, NaN, absent keys and the strings of `na`; and its layout."""
+    """The typed columns of `text`, missing where null, NaN, absent or a string of `na`; and its layout."""
     lines = text.split("\n")
     rows = [number for number, line in enumerate(lines) if line.strip()]
     parsed = [_object(f"{source.where}: line {number + 1}", lines[number]) for number in rows]
@@ -48,10 +51,10 @@ def read(source: TextSource, text: str, na: frozenset[str]) -> tuple[Columns, Js
     if not names:
         raise FileError(f'{source.where}: the objects have no keys; each is a row such as {{"age": 31, "sex": null}}')
     columns: Columns = {}
-    kinds: dict[str, Kind] = {}
+    notations: dict[str, Notation] = {}
     for name in names:
-        columns[name], kinds[name] = _column([row.get(name) for row in parsed], na)
-    return columns, JsonLines(source, lines, rows, kinds)
+        columns[name], notations[name] = _column([row.get(name) for row in parsed], na)
+    return columns, JsonLines(source, lines, rows, notations)
 
 
 def dump(columns: Mapping[str, list[Any]]) -> str:
@@ -71,11 +74,11 @@ def _object(where: str, line: str) -> dict[str, Any]:
     return row
 
 
-def _column(values: list[Any], na: frozenset[str]) -> tuple[np.ndarray, Kind]:
+def _column(values: list[Any], na: frozenset[str]) -> tuple[np.ndarray, Notation]:
     """The typed column of JSON values.
 
     >>> _column([1, None, 3], frozenset())
-    (array([ 1., nan,  3.]), Whole(holes=True))
+    (array([ 1., nan,  3.]), Whole(missing=True))
     """
     values = [None if value != value or (isinstance(value, str) and value in na) else value for value in values]
     absent = [value is None for value in values]
@@ -86,15 +89,15 @@ def _column(values: list[Any], na: frozenset[str]) -> tuple[np.ndarray, Kind]:
         return np.full(len(values), np.nan), mixed
     if types == {bool}:
         return objects(values), Boolean(("false", "true"))
-    if types == {int} and isinstance(kind := Whole.of(list(map(str, set(observed))), any(absent)), Whole):
-        return spread(absent, kind.parse(observed)), kind
+    if types == {int} and isinstance(notation := Whole.of(list(map(str, set(observed))), any(absent)), Whole):
+        return spread(absent, notation.parse(observed)), notation
     if types in ({float}, {int, float}) and max(map(abs, observed)) <= sys.float_info.max:
         # Ten thousand numbers show how many decimals there are; the repr of all of them takes long.
         shown = list(map(repr, islice(dict.fromkeys(map(float, observed)), 10_000)))
         return spread(absent, np.array(observed, dtype=float)), Decimal.of(shown) or Decimal(None)
     if types == {str}:
         texts = list(dict.fromkeys(observed))
-        stamp = Date.of(texts) or Moment.of(texts)
+        stamp = IsoDate.of(texts) or IsoMoment.of(texts)
         return (spread(absent, stamp.parse(observed)), stamp) if stamp else (objects(values), Text())
     return objects(values), mixed
 

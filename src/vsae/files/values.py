@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from vsae.files.storage import FileError
+from vsae.table.cells import is_null
 
 Columns: TypeAlias = "dict[str, np.ndarray]"
-
-
-def objects(values: Iterable[Any]) -> np.ndarray:
-    return np.fromiter(values, dtype=object)  # np.array would make lists of one length a second dimension
 
 
 def spread(absent: Sequence[bool], observed: np.ndarray) -> np.ndarray:
@@ -29,13 +26,6 @@ def spread(absent: Sequence[bool], observed: np.ndarray) -> np.ndarray:
     column = np.full(len(absent), empty, dtype=observed.dtype)
     column[~np.array(absent)] = observed
     return column
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN, NaT, and pandas' NA and NaT, which need not be imported to be known."""
-    if isinstance(value, float | np.floating | np.datetime64):
-        return bool(value != value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def changed(where: str, name: str, before: np.ndarray, filled: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -55,7 +45,7 @@ def changed(where: str, name: str, before: np.ndarray, filled: Any) -> tuple[np.
         rows = np.flatnonzero(~np.isnan(after) & (before != after))  # of datetimes, isnan finds NaT
     else:
         pairs = enumerate(zip(before.tolist(), after.tolist(), strict=True))
-        found = (row for row, (old, new) in pairs if new is not old and not is_missing(new) and not _same(old, new))
+        found = (row for row, (old, new) in pairs if new is not old and not is_null(new) and not _same(old, new))
         rows = np.fromiter(found, dtype=np.intp)
     return rows, after[rows]
 
@@ -82,7 +72,7 @@ def plain_values(values: np.ndarray) -> list[Any]:
         # By way of their text: 0.1 in float32 is 0.1 for its reader, not 0.10000000149.
         exact = values.tolist() if values.dtype == float else [float(str(value)) for value in values]
         return [None if value != value else value for value in exact]
-    return [None if is_missing(value) else _plain_value(value) for value in values.tolist()]
+    return [None if is_null(value) else _plain_value(value) for value in values.tolist()]
 
 
 def _plain_value(value: Any) -> Any:

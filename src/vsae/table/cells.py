@@ -26,7 +26,7 @@ UNITS = {  # of time, per day, coarsest first
     "ns": 86_400 * 10**9,
 }
 _NULLS = ("NoneType", "NAType", "NaTType")  # by name: pandas may not be installed
-_WITH_NAN = (float, np.floating, Decimal)
+_WITH_NAN = (float, np.floating, np.datetime64, np.timedelta64, Decimal)
 
 
 class Storage(enum.Enum):
@@ -180,6 +180,7 @@ def usual_exponent(decimals: Iterable[Decimal]) -> int:
 
 
 def is_null(value: Any) -> bool:
+    """None, NaN, NaT, and pandas' NA and NaT, which need not be imported to be known."""
     return type(value).__name__ in _NULLS or (isinstance(value, _WITH_NAN) and bool(value != value))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae.data.schema import repeated
 from vsae.table.backends import Backend, Column, Numpy
 from vsae.table.cells import objects, scalar
 from vsae.table.errors import TableError, library
@@ -49,7 +49,7 @@ def view_of(X: Any) -> View:
     if nw.dependencies.is_pandas_dataframe(X):
         return _view_pandas(X)
     if nw.dependencies.is_pyarrow_table(X):
-        _refuse_twins(X.column_names)
+        _refuse_repeated(X.column_names)
     table = nw.from_native(X, pass_through=True, allow_series=True)
     if isinstance(table, nw.LazyFrame):
         raise TableError("a lazy table has no cells yet; call .collect() first")
@@ -72,7 +72,7 @@ def _view_frame(frame: nw.DataFrame[Any]) -> View:
 def _view_pandas(X: Any) -> View:
     """pandas takes any label for a column; narwhals sees their positions instead."""
     labels = [scalar(label) for label in X.columns]
-    _refuse_twins(labels)
+    _refuse_repeated(labels)
     keys = {label: str(j) for j, label in enumerate(labels)}
     frame = nw.from_native(X.set_axis([*keys.values()], axis=1), eager_only=True)
 
@@ -146,7 +146,6 @@ def _array(what: str, values: Any) -> NDArray[Any]:
         raise TableError(f"{what} has rows of different lengths; make them equal") from None
 
 
-def _refuse_twins(labels: list[Any]) -> None:
-    for label, times in Counter(labels).items():
-        if times > 1:
-            raise TableError(f"column {label!r} appears {times} times; rename or drop all but one")
+def _refuse_repeated(labels: list[Any]) -> None:
+    for label, times in repeated(labels).items():
+        raise TableError(f"column {label!r} appears {times} times; rename or drop all but one")

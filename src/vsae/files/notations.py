@@ -1,4 +1,4 @@
-"""What a column's cells look like: a kind reads their texts as values, and writes filled values as such texts."""
+"""What a column's cells look like: a notation reads their texts as values, and writes filled values as such texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from vsae.files.values import Columns, as_text, changed, objects, plain_values
+from vsae.files.values import Columns, as_text, changed, plain_values
+from vsae.table.cells import objects
 
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?inf(?:inity)?", re.I)
@@ -23,55 +24,57 @@ _MOMENT = re.compile(
 )
 
 
-def kind_of(texts: Sequence[str], holes: bool, delimiter: str) -> Kind:
-    """The first kind that all of a column's texts, without spaces around them, fit.
+def notation_of(texts: Sequence[str], missing: bool, delimiter: str) -> Notation:
+    """The first notation that all of a column's texts, without spaces around them, fit.
 
-    >>> kind_of(["1", "2.50"], False, ","), kind_of(["01", "12"], False, ","), kind_of(["1,5"], False, ";")
+    >>> notation_of(["1", "2.50"], False, ","), notation_of(["01", "12"], False, ","), notation_of(["1,5"], False, ";")
     (Decimal(decimals=2, mark='.'), Text(), Decimal(decimals=1, mark=','))
     """
     if not texts:
         return Unknown()
     return (
-        Whole.of(texts, holes)
+        Whole.of(texts, missing)
         or Decimal.of(texts)
         or Decimal.with_comma(texts, delimiter)
         or Boolean.of(texts)
-        or Date.of(texts)
-        or Moment.of(texts)
+        or IsoDate.of(texts)
+        or IsoMoment.of(texts)
         or Text()
     )
 
 
-def filled_texts(where: str, kinds: Mapping[str, Kind], data: Columns, filled: Any) -> dict[int, dict[str, str]]:
+def filled_texts(
+    where: str, notations: Mapping[str, Notation], data: Columns, filled: Any
+) -> dict[int, dict[str, str]]:
     """Row → column → text of each cell that differs between `data` and `filled`, in the style of its column."""
     texts: dict[int, dict[str, str]] = defaultdict(dict)
-    for name, kind in kinds.items():
+    for name, notation in notations.items():
         rows, values = changed(where, name, data[name], filled)
-        for row, text in zip(rows.tolist(), kind.write(values), strict=True):
+        for row, text in zip(rows.tolist(), notation.write(values), strict=True):
             texts[row][name] = text
     return texts
 
 
 @dataclass(frozen=True)
 class Whole:
-    """Integers: exact in int64, or, beside holes, in float64.
+    """Integers: exact in int64, or, beside missing cells, in float64.
 
-    >>> Whole.of(["1", "-20"], holes=True).parse(["7"]), Whole.of(["0012"], holes=False)
+    >>> Whole.of(["1", "-20"], missing=True).parse(["7"]), Whole.of(["0012"], missing=False)
     (array([7.]), None)
     """
 
-    holes: bool
+    missing: bool  # whether cells of the column are
 
     @classmethod
-    def of(cls, texts: Sequence[str], holes: bool) -> Whole | Text | None:
+    def of(cls, texts: Sequence[str], missing: bool) -> Whole | Text | None:
         if not _all_match(_WHOLE, texts):
             return None
         # Python refuses to read very long ones; 20 characters are what int64 could hold.
-        exact = max(map(len, texts)) <= 20 and max(map(abs, map(int, texts))) <= (2**53 if holes else 2**63 - 1)
-        return cls(holes) if exact else Text()  # and not Decimal: that would join different numbers
+        exact = max(map(len, texts)) <= 20 and max(map(abs, map(int, texts))) <= (2**53 if missing else 2**63 - 1)
+        return cls(missing) if exact else Text()  # and not Decimal: that would join different numbers
 
     def parse(self, texts: Sequence[str]) -> np.ndarray:
-        return np.array(list(map(int, texts)), dtype=float if self.holes else np.int64)
+        return np.array(list(map(int, texts)), dtype=float if self.missing else np.int64)
 
     def write(self, values: np.ndarray) -> list[str]:
         return [str(round(value)) for value in values.tolist()]
@@ -148,11 +151,11 @@ class Boolean:
 
 
 @dataclass(frozen=True)
-class Date:
+class IsoDate:
     """ISO dates, YYYY-MM-DD."""
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> Date | None:
+    def of(cls, texts: Sequence[str]) -> IsoDate | None:
         return cls() if _all_match(_DATE, texts) and _in_calendar(texts) else None
 
     def parse(self, texts: Sequence[str]) -> np.ndarray:
@@ -163,11 +166,11 @@ class Date:
 
 
 @dataclass(frozen=True)
-class Moment:
+class IsoMoment:
     """ISO date-times of one zone; the values are that zone's wall clock, in seconds or microseconds.
 
-    >>> kind = Moment.of(["2024-02-29 12:30:00.5Z"])
-    >>> kind.write(kind.parse(["2024-02-29 23:59:59.25Z"]))
+    >>> notation = IsoMoment.of(["2024-02-29 12:30:00.5Z"])
+    >>> notation.write(notation.parse(["2024-02-29 23:59:59.25Z"]))
     ['2024-02-29 23:59:59.2Z']
     """
 
@@ -176,15 +179,15 @@ class Moment:
     zone: str
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> Moment | None:
+    def of(cls, texts: Sequence[str]) -> IsoMoment | None:
         if not _all_match(_MOMENT, texts):
             return None
         parts = [found.groupdict("") for found in map(_MOMENT.fullmatch, texts) if found]
         seconds = any(part["seconds"] for part in parts)
         digits = max(len(part["fraction"]) for part in parts) if seconds else None
-        kind = cls(parts[0]["gap"], digits, parts[0]["zone"])
-        one_clock = all(part["zone"] == kind.zone for part in parts)  # as one array has
-        return kind if one_clock and _in_calendar(kind._clock(texts)) else None
+        notation = cls(parts[0]["gap"], digits, parts[0]["zone"])
+        one_clock = all(part["zone"] == notation.zone for part in parts)  # as one array has
+        return notation if one_clock and _in_calendar(notation._clock(texts)) else None
 
     def _clock(self, texts: Sequence[str]) -> list[str]:
         """Without the zone, which numpy has no place for, nor what is finer than microseconds."""
@@ -214,7 +217,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Unknown:
-    """No cells of one kind to judge by: NaN, as other readers give; what fills it is spelled in full."""
+    """No cells to tell a notation by: NaN, as other readers give; what fills it is spelled in full."""
 
     spell: Callable[[Any], str] = as_text
 
@@ -225,7 +228,7 @@ class Unknown:
         return list(map(self.spell, plain_values(values)))
 
 
-Kind: TypeAlias = Whole | Decimal | Boolean | Date | Moment | Text | Unknown
+Notation: TypeAlias = Whole | Decimal | Boolean | IsoDate | IsoMoment | Text | Unknown
 
 
 def _all_match(pattern: re.Pattern[str], texts: Sequence[str]) -> bool:

@@ -90,7 +90,7 @@ def test_a_group_is_missing_if_a_part_of_it_is():
     ("row", "complaint"),
     [
         ({"a": np.zeros((3, 3))}, r"attribute 'a', row 0: shape \(3, 3\); the schema asks for \(1, 2, 2\)"),
-        ({"a": "cat.png"}, "row 0: 'cat.png' is no number"),
+        ({"a": "cat.png"}, "row 0: 'cat.png' is not a number"),
         ([1.0], "a row must be a dict"),
     ],
 )

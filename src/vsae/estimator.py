@@ -27,6 +27,7 @@ from vsae.progress import training_progress
 from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError
 from vsae.table.containers import view_of
+from vsae.table.errors import counted
 
 
 class _Missing:
@@ -40,7 +41,7 @@ MISSING = _Missing()  #: in `sample(given=…)`: the cell must be missing
 
 
 class Interval(NamedTuple):
-    """Two tables like the one asked about: observed cells as they are, holes with their lower and upper bound."""
+    """Two tables like the one asked about: observed cells as they are, and the bounds of the missing ones."""
 
     lower: Any
     upper: Any
@@ -52,32 +53,33 @@ def _has_levels(imputer: VSAEImputer) -> bool:
 
 
 class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Fill the holes of a table with a model that learns the data and what is missing together.
+    """Impute the missing values of a table with a generative model of the data and of what is missing.
 
-    Takes pandas, polars and pyarrow tables, dicts of columns, and 2-D arrays with NaN; gives back the same container,
-    with columns, order, index and dtypes as they were, observed cells untouched, and no hole left.
+    Takes pandas, polars and pyarrow tables, dicts of columns, and 2-D arrays with NaN; returns the same container with
+    the same columns, order, index and dtypes. Observed cells stay untouched, and no cell is missing any more.
 
     Parameters
     ----------
     schema : dict, optional
         What a column is, where the inferred kind is wrong: a kind's name ("categorical"), a spec with bounds
-        (`Count(min=0, max=120)`), or "keep" to leave the column alone. `schema_` shows what was inferred.
+        (`Count(max=120)`), or "keep" to leave the column as it is. `schema_` shows the kinds that were inferred.
     missing_values : dict, optional
-        Codes that stand for a hole, per column: `{"age": [-1, 999]}`.
+        Codes of a column that stand for a missing value: `{"age": [-1, 999]}`.
     handle_unknown : {"keep", "error"}
-        What `transform` does with a level that was not there in `fit`: leave the cell as it is, or refuse.
+        What to do with a level that `fit` has not seen: leave the cell as it is, or raise an error.
     effort : {"default", "fast", "best"}
-        Time for quality: how large the networks are, how many are averaged, and how long they train. Sizes follow from
-        the table; all levels stop early by their error on held-out cells.
+        How much time to spend for better results: how large the networks are, how many are averaged, and how long they
+        train. Sizes follow from the table; training stops early by the error on held-out cells.
     config : VSAEConfig or dict, optional
-        The model and its training in full, or changes to what `effort` chooses: `{"steps": 200}`.
+        All settings of the model and its training, or changes to those that `effort` chooses: `{"steps": 200}`.
     random_state : int, RandomState or None
+        The seed of all random numbers.
     device : str, optional
-        "cpu" or "cuda"; a GPU is used where there is one.
+        "cpu" or "cuda". By default, a GPU is used where there is one.
     verbose : bool
-        Show progress on stderr.
+        Whether to show progress on stderr.
     checkpoint_path : path, optional
-        Where `fit` keeps its state; the same fit started again goes on from there.
+        A file in which `fit` keeps its state: when the same fit is started again, it continues from there.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     schema_: Table
     fitted_: FittedVSAE
+    fitted_on_: dict[str, Any]  # rows, share of missing cells, version of vsae
     n_features_in_: int
 
     def __init__(
@@ -127,10 +130,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         if not isinstance(config, VSAEConfig):
             changes = dict(config or {})
             if unknown := sorted(changes.keys() - {setting.name for setting in fields(VSAEConfig)}, key=str):
-                raise ValueError(f"config has no setting {unknown[0]!r}; vsae.VSAEConfig lists those there are")
+                raise ValueError(f"config has no setting {unknown[0]!r}; vsae.VSAEConfig lists the settings")
             config = config_for(table.schema, encoded.n_rows, self.effort, **changes)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with training_progress(f"fitting {encoded.n_rows} rows", quiet=not self.verbose) as callback:
+        with training_progress(f"fitting {counted(encoded.n_rows, 'row')}", quiet=not self.verbose) as callback:
             fitted = fit(
                 table.schema,
                 encoded.columns,
@@ -153,7 +156,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return hasattr(self, "fitted_")
 
     def transform(self, X: Any) -> Any:
-        """X with every hole filled: numbers by their mean, levels by the likeliest. Never refits."""
+        """X with its missing cells imputed: numbers by their mean, levels by the most probable one. Never refits."""
         X, encoded = self._encoded(X)
         columns = self.fitted_.impute(encoded.columns, encoded.mask) if encoded.n_rows else encoded.columns
         return self.schema_.decode(X, columns)
@@ -161,7 +164,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     # --- multiple imputation
 
     def draw(self, X: Any, n: int = 20, *, random_state: int | None = None) -> list[Any]:
-        """`n` completed tables, each hole a draw from what the model thinks possible. See `pool`."""
+        """`n` completed tables, whose missing cells are draws from their joint predictive distribution. See `pool`."""
         n = _number("n", n)
         X, encoded = self._encoded(X)
         if not encoded.n_rows:
@@ -172,7 +175,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def predict_interval(
         self, X: Any, level: float = 0.9, *, draws: int = 200, random_state: int | None = None
     ) -> Interval:
-        """For each hole of a number or date the central interval of its draws; other holes get the likeliest level."""
+        """The central interval of the draws of each missing number or date; other cells get the most probable level."""
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, not {level}")
         draws = _number("draws", draws)
@@ -187,7 +190,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     @available_if(_has_levels)  # type: ignore[misc, untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> dict[Any, dict[Any, NDArray[np.float64]]]:
-        """For every column with levels, {level: its probability in each row}; observed cells are given to the model."""
+        """The probability of each level in each row, {column: {level: (n,)}}; the model sees the observed cells."""
         _, encoded = self._encoded(X)
         if not encoded.n_rows:
             return {p.label: {level: np.zeros(0) for level in p.levels} for p in self.schema_.modelled if p.levels}
@@ -209,16 +212,16 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         random_state: int | None = None,
         container: str | None = None,
     ) -> Any:
-        """`n` new rows like those of the fitted table; with `with_missing`, with holes where they would be.
+        """`n` new rows like those of the fitted table; if `with_missing`, with missing cells like those of its rows.
 
-        `given` fixes columns: to a value, or to `vsae.MISSING`, which are holes in any case. Rows come as the fitted
-        table did, or as `container`: "pandas", "polars", "pyarrow", "dict" or "array".
+        `given` fixes columns to a value, or to `vsae.MISSING`: these are missing in any case. The rows come in the
+        container of the fitted table, or in `container`: "pandas", "polars", "pyarrow", "dict" or "array".
         """
         check_is_fitted(self)
         n = _number("n", n)
         values, missing = self._conditions(given or {})
         rows, mask = self.fitted_.generate(n, seed=self._seeded(random_state), given=values, missing=missing)
-        if not with_missing:  # but for what was asked to be missing
+        if not with_missing:  # only the columns that were asked to be missing are
             mask = np.tile([name not in missing for name in self.fitted_.schema.names], (n, 1))
         return self.schema_.frame(rows, mask, n=n, container=container)
 
@@ -228,9 +231,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return self.fitted_.generate_masks(_number("n", n), seed=self._seeded(random_state))
 
     def missing_probability(self, X: Any) -> NDArray[np.float64]:
-        """How plausible the learned mechanism finds a hole in each cell, (n, modelled columns).
+        """How probable the learned mechanism finds it that a cell is missing, (n, modelled columns).
 
-        It is told the row's own holes, and leans towards them: see `FittedVSAE.missing_probability`.
+        The mechanism sees which cells of the row are missing, and leans towards them: see
+        `FittedVSAE.missing_probability`.
         """
         _, encoded = self._encoded(X)
         if not encoded.n_rows:
@@ -245,15 +249,18 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return self.fitted_.embed(encoded.columns, encoded.mask)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """How likely the model finds each row and its holes: log p(m) + log p(x | m), (n,), for outliers.
+        """The log-likelihood of each row and its mask, log p(m) + log p(x | m), (n,); outliers have the lowest.
 
-        The lowest rows are the odd ones. A row with fewer cells scores higher: compare rows with like holes.
+        A row with fewer observed cells scores higher, so compare rows that miss the same cells.
         """
         _, encoded = self._encoded(X)
         return self.fitted_.score_samples(encoded.columns, encoded.mask) if encoded.n_rows else np.zeros(0)
 
     def distance_to_closest(self, rows: Any, X: Any) -> DistanceToClosest | None:
-        """Whether generated `rows` are copies of those of `X`, say of the table fitted on: see `DistanceToClosest`."""
+        """How far generated `rows` are from the closest ones of `X`, and whether they are copies of them.
+
+        None where no two rows have enough cells in common.
+        """
         _, generated = self._encoded(rows)
         _, real = self._encoded(X)
         if not generated.n_rows or not real.n_rows:
@@ -263,7 +270,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     # --- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """One file of safetensors and JSON; nothing in it is run on loading."""
+        """Write one file of safetensors and JSON; loading it runs no code."""
         check_is_fitted(self)
         tensors, model = self.fitted_.to_parts()
         content: dict[str, Any] = {
@@ -311,12 +318,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         for label in given:
             if label not in plans:
                 known = ", ".join(map(repr, plans))
-                raise TableError(f"column {label!r} in given is not one the model knows; it knows {known}")
+                raise TableError(f"column {label!r} in given is not a modelled column; these are {known}")
         missing = [plans[label].name for label, value in given.items() if value is MISSING]
         values = self.schema_.values({label: value for label, value in given.items() if value is not MISSING})
         for plan in plans.values():
             if plan.constant is not None and values.get(plan.name, plan.constant) != plan.constant:
-                raise TableError(f"column {plan.label!r} in given: it is the same in every row fitted on; leave it out")
+                raise TableError(f"column {plan.label!r} in given has the same value in every fitted row; leave it out")
         return values, missing
 
     def __sklearn_tags__(self) -> Tags:

@@ -123,7 +123,7 @@ def _value(variable: Variable, value: Any, row: int) -> NDArray[Any] | None:
         return None
     x = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
     if x.dtype.kind not in "biuf":
-        raise SchemaError(f"attribute {variable.name!r}, row {row}: {value!r} is no number; give a number or an array")
+        raise SchemaError(f"attribute {variable.name!r}, row {row}: {value!r} is not a number; give one or an array")
     if x.dtype.kind == "f" and np.isnan(x).all():
         return None
     return channels_first(variable, x, row) if variable.kind is Kind.IMAGE else _shaped(variable, x, row)
@@ -149,7 +149,7 @@ def _shaped(variable: Variable, x: NDArray[Any], row: int) -> NDArray[Any]:
 
 
 def _column(variable: Variable, values: list[Any]) -> NDArray[Any]:
-    """All cells stacked, zeros in the holes; images stay bytes if all of them are."""
+    """All cells stacked, zeros where they are missing; images stay bytes if all of them are."""
     there = [value for value in values if value is not None]
     dtype: Any = np.int64 if variable.family in DISCRETE else np.float64
     if variable.kind is Kind.IMAGE:

@@ -135,7 +135,7 @@ def test_fit_then_everything_from_the_model(clinic_csv, tmp_path):
     assert "--against" in rows.stderr
     checked = invoke("sample", model, "-n", 60, "-o", tmp_path / "new.csv", "--against", clinic_csv)
     assert checked.exit_code == 0, checked.output
-    assert "between real rows; copies 0.0%" in checked.stderr
+    assert "and 0.0% of the real rows are copies" in checked.stderr
     assert "warning" not in checked.stderr
     shown = invoke("inspect", model)
     assert "fitted on 120 rows" in shown.stdout
@@ -180,7 +180,7 @@ def test_version():
 def test_inspect_a_table(clinic_csv):
     shown = invoke("inspect", clinic_csv)
     assert shown.exit_code == 0, shown.output
-    for word in ("120 rows", "taken for", "income", "patterns of holes", "█"):
+    for word in ("120 rows", "kind", "income", "patterns of missing cells", "█"):
         assert word in shown.stdout
 
 
@@ -195,7 +195,7 @@ def test_inspect_a_table(clinic_csv):
         (["impute", "ragged.csv"], "ragged.csv"),
         (["impute", "good.csv", "-o", "no/such/folder.csv"], "there is no folder"),
         (["impute", "good.csv", "--schema", "bad.json"], "bad.json"),
-        (["impute", "good.csv", "--schema", "nowhere.json"], "nowhere.json: the schema can not be read"),
+        (["impute", "good.csv", "--schema", "nowhere.json"], "nowhere.json: the schema cannot be read"),
         (["impute", "good.csv", "--schema", "unknown.json"], "'colour'"),
         (["impute", "good.csv", "--missing", "a"], "column=code"),
         (["sample", "good.csv"], "not a vsae file"),

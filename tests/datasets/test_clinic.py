@@ -132,7 +132,7 @@ def test_mechanism_is_the_oracle(clinic: Clinic) -> None:
 
 def test_holes_blank_hidden_cells_only(clinic: Clinic) -> None:
     for variable in clinic.schema.variables:
-        values, truth = clinic.holes[variable.name], clinic.truth[variable.name]
+        values, truth = clinic.incomplete[variable.name], clinic.truth[variable.name]
         shown = clinic.mask[:, clinic.schema.attribute_of[variable.name]]
         assert values.dtype == truth.dtype
         assert (values[shown] == truth[shown]).all()
@@ -141,7 +141,7 @@ def test_holes_blank_hidden_cells_only(clinic: Clinic) -> None:
 
 def test_pressure_is_one_attribute(clinic: Clinic) -> None:
     assert clinic.schema.attribute_of["systolic"] == clinic.schema.attribute_of["diastolic"]
-    assert (np.isnan(clinic.holes["systolic"]) == np.isnan(clinic.holes["diastolic"])).all()
+    assert (np.isnan(clinic.incomplete["systolic"]) == np.isnan(clinic.incomplete["diastolic"])).all()
 
 
 def test_same_seed_same_table() -> None:

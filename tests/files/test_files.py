@@ -620,10 +620,10 @@ def test_mixed_columns_do_not_fit_arrow(tmp_path):
         ("t.csv", b"PK\x03\x04..", "it is a spreadsheet or a zip archive; save it as CSV"),
         ("t.csv", gzip.compress(b"a\n1\n"), "compressed with gzip; let its name end in .gz"),
         ("t.csv", b"a,b\n1,\x002\n", "this is not a text file, or one in utf-16"),
-        ("t.csv.gz", b"a,b\n1,2\n", "not a gzip file, or a damaged one"),
-        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-6], "not a gzip file, or a damaged one"),
-        ("t.jsonl", b'{"a": 1}\n{"a": \n', "line 2: not JSON"),
-        ("t.jsonl", b'{"a": 1}\n[1]\n', "line 2: a list, not an object; write one object per line"),
+        ("t.csv.gz", b"a,b\n1,2\n", "not a gzip file, or it is damaged"),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-6], "not a gzip file, or it is damaged"),
+        ("t.jsonl", b'{"a": 1}\n{"a": \n', "line 2: this is not JSON"),
+        ("t.jsonl", b'{"a": 1}\n[1]\n', "line 2: this is a list, not an object; write one object per line"),
         ("t.jsonl", b"{}\n", "the objects have no keys"),
         ("t.xlsx", b"", "unknown extension '.xlsx'; use .csv, .tsv, .txt"),
         ("t", b"", "the name has no extension; use .csv"),
@@ -653,7 +653,7 @@ def test_the_other_errors_of_reading(tmp_path):
     with pytest.raises(FileError, match="is a directory"):
         read_table(tmp_path, format="csv")
     path = put(tmp_path, "t.csv", b"a\n\xff\n")
-    with pytest.raises(FileError, match="line 2: not utf-8; pass --encoding"):
+    with pytest.raises(FileError, match="line 2: this is not utf-8; pass the right --encoding"):
         read_table(path, encoding="utf-8")
     with pytest.raises(FileError, match="unknown encoding 'klingon'"):
         read_table(path, encoding="klingon")

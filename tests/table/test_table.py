@@ -348,7 +348,7 @@ class TestArrays:
 
     def test_a_column_without_values_becomes_zero(self) -> None:
         X = np.array([[np.nan, 1.0], [np.nan, np.nan]], dtype=np.float32)
-        with pytest.warns(DataWarning, match=r"0 \(no value to learn from, its holes become 0\)"):
+        with pytest.warns(DataWarning, match=r"0 \(no value to learn from, its missing cells become 0\)"):
             table = Table.fit(X)
         filled = impute(table, X)
         assert filled.tolist() == [[0.0, 1.0], [0.0, 1.0]]
@@ -385,7 +385,7 @@ class TestArrays:
         ("X", "message"),
         [
             (np.zeros(3), "Expected 2D array, got 1D array"),
-            ({"a": np.zeros(2), "b": np.zeros(3)}, "column 'b' has 3 rows, the first has 2"),
+            ({"a": np.zeros(2), "b": np.zeros(3)}, "column 'b' has 3 rows, the first column has 2"),
             ({"a": np.zeros((2, 2))}, "column 'a' has 2 dimensions"),
             ({"a": 5}, "column 'a' has 0 dimensions; give a list"),
             ({"a": [[1], [1, 2]]}, "column 'a' has rows of different lengths; make them equal"),
@@ -503,7 +503,7 @@ class TestOddTables:
         dtype = {"pandas": "float64", "polars": pl.Float64}.get(container, pa.float64())
         X = make(container, {"x": ([0.5, math.inf, None, -math.inf, 1.5], dtype)})
         table = Table.fit(X)
-        with pytest.warns(DataWarning, match=r"column 'x': inf \(and 1 more values\) is not finite") as caught:
+        with pytest.warns(DataWarning, match=r"column 'x': inf \(and 1 more value\) is not finite") as caught:
             filled = impute(table, X)
         assert len(caught) == 1
         assert lists(filled)["x"] == [0.5, math.inf, 1.0, -math.inf, 1.5]
@@ -656,7 +656,7 @@ class TestGeneration:
             assert numbers.dtype == np.float64
 
     def test_containers_that_are_not_known(self) -> None:
-        with pytest.raises(TableError, match="container='excel' is none of array, dict, pandas"):
+        with pytest.raises(TableError, match="container must be one of array, dict, pandas"):
             Table.fit(self.X).frame({}, n=0, container="excel")
 
     def test_columns_that_are_not_modelled(self) -> None:
@@ -674,9 +674,9 @@ class TestGeneration:
             ({"nope": 1}, "column 'nope' is not modelled; the columns that are: '1', 'c', 'd'"),
             ({"c": "z"}, "column 'c': 'z' was not seen in fit; it has 2 levels: a, b"),
             ({1: -1}, "column 1: -1 lies outside 0 … ∞"),
-            ({1: math.nan}, "column 1: nan stands for a hole"),
-            ({"c": "?"}, "column 'c': '?' stands for a hole"),
-            ({1: "a"}, "column 1 holds text values, but number values in fit"),
+            ({1: math.nan}, "column 1: nan stands for a missing value"),
+            ({"c": "?"}, "column 'c': '?' stands for a missing value"),
+            ({1: "a"}, "column 1 holds text values, but it held number values in fit"),
             ({1: [1]}, "column 1: nested values"),
         ]:
             with pytest.raises(TableError, match=re.escape(message)):
@@ -810,7 +810,7 @@ class TestMissingCodes:
         X = pd.DataFrame({"x": [1.5, 2.5, -1.0, -2.0], "d": pd.to_datetime(["2020-01-01", "2199-12-31"] * 2)})
         codes = {"x": pd.Series([-1, -2]), "d": np.datetime64("2199-12-31", "ns")}
         assert [plan.missing for plan in Table.fit(X, missing_values=codes).plans] == [0.5, 0.5]
-        with pytest.raises(TableError, match=r"column 'x': the missing code \[1\] is no single value"):
+        with pytest.raises(TableError, match=r"column 'x': the missing code \[1\] is not a single value"):
             Table.fit(X, missing_values={"x": [[1]]})
 
     def test_empty_strings_are_values(self) -> None:
@@ -861,13 +861,13 @@ class TestOverrides:
     @pytest.mark.parametrize(
         ("column", "asked", "message"),
         [
-            ("nope", "real", "schema names 'nope', which is no column; the columns are 'zip', 'age'"),
+            ("nope", "real", "schema names 'nope', which is not a column; the columns are 'zip', 'age'"),
             ("age", "reel", "column 'age': unknown kind 'reel'; use one of real, positive"),
             ("age", Kind.VECTOR, "column 'age': unknown kind 'vector'"),
             ("age", Count(max=50), "column 'age' as count: 52.0 lies outside 0 … 50; widen the bounds"),
             ("age", Binary(), "column 'age': binary takes 2 levels, not 3; use categorical"),
             ("age", Count(min=9, max=3), "column 'age': min 9 is not below max 3"),
-            ("age", Count(min=dt.date(2020, 1, 1)), "column 'age': the bound .* is no number"),
+            ("age", Count(min=dt.date(2020, 1, 1)), "column 'age': the bound .* is not a number"),
             ("score", Count(), "column 'score' as count: 0.5 is not a whole number; use real"),
             ("flag", Positive(), "column 'flag' as positive: False is not above zero; use real"),
             ("size", Real(), "column 'size' holds text, real takes numbers; use categorical"),
@@ -875,11 +875,11 @@ class TestOverrides:
             ("size", Ordinal(["S", "M"]), "column 'size': 'L' is not among its levels; add it"),
             ("size", Ordinal(["S", "M", "L", "L"]), "column 'size': a level is listed twice"),
             ("size", Ordinal([None, "S"]), "column 'size': nulls were given; it takes text values"),
-            ("size", Ordinal(levels=5), r"column 'size': levels=5 is no list; pass Ordinal\(levels="),  # type: ignore[arg-type]
+            ("size", Ordinal(levels=5), r"column 'size': levels must be a list, not 5; pass Ordinal\(levels="),  # type: ignore[arg-type]
             ("age", Count(max=-5), "column 'age': min 0 is not below max -5; swap or widen them"),
             ("age", Count(min=math.nan), "column 'age': nulls were given; it takes number values"),
             ("age", np.zeros((2, 2)), r"column 'age': unknown kind array\(\[\[0., 0.\], \[0., 0.\]\]\); use one of"),
-            ("on", Real(min=3), "column 'on': the bound 3 is no date; give one"),
+            ("on", Real(min=3), "column 'on': the bound 3 is not a date; give one"),
         ],
     )
     def test_are_refused_when_the_data_contradict(self, column: str, asked: Any, message: str) -> None:
@@ -888,7 +888,7 @@ class TestOverrides:
         assert "\n" not in str(error.value)
 
     def test_unknown_names_of_missing_values(self) -> None:
-        with pytest.raises(TableError, match="missing_values names 'nope', which is no column"):
+        with pytest.raises(TableError, match="missing_values names 'nope', which is not a column"):
             Table.fit(self.X, missing_values={"nope": [1]})
 
     def test_what_is_said_of_no_column(self) -> None:
@@ -1050,7 +1050,7 @@ class TestNewRows:
         table = Table.fit(make(container, {"c": (["a", "b", "c"], dtype)}))
         new = make(container, {"c": (["a", "purple", None, "red"], dtype)})
         with pytest.warns(
-            DataWarning, match=r"column 'c': 'purple' \(and 1 more values\) was not seen in fit"
+            DataWarning, match=r"column 'c': 'purple' \(and 1 more value\) was not seen in fit"
         ) as caught:
             encoded = table.encode(new)
         assert len(caught) == 1
@@ -1087,7 +1087,7 @@ class TestNewRows:
             filled = impute(self.fitted(), new)
         assert_same_but_filled(new, filled[["k", "x"]])
         (message,) = (str(each.message) for each in caught)
-        assert "column 'k': 11.0 (and 1 more values) lies outside 0 … 10" in message
+        assert "column 'k': 11.0 (and 1 more value) lies outside 0 … 10" in message
         assert "column 'k': 2.5 is not a whole number" in message
         assert "column 'x': inf is not finite" in message
         assert "column 'x': -0.5 lies outside 0 … " in message
@@ -1095,11 +1095,11 @@ class TestNewRows:
     @pytest.mark.parametrize(
         ("new", "message"),
         [
-            ({"x": ["a", "b"]}, "column 'x' holds text values, but number values in fit; convert it"),
-            ({"c": [1, 2]}, "column 'c' holds number values, but text values in fit; convert it"),
-            ({"d": [1.5, 2.5]}, "column 'd' holds number values, but datetime values in fit; convert it"),
-            ({"x": [[1], [2]]}, "column 'x' holds nested values, but number values in fit; convert it"),
-            ({"x": [1, "a"]}, "column 'x' holds mixed types: int, str, but number values in fit; convert it"),
+            ({"x": ["a", "b"]}, "column 'x' holds text values, but it held number values in fit; convert it"),
+            ({"c": [1, 2]}, "column 'c' holds number values, but it held text values in fit; convert it"),
+            ({"d": [1.5, 2.5]}, "column 'd' holds number values, but it held datetime values in fit; convert it"),
+            ({"x": [[1], [2]]}, "column 'x' holds nested values, but it held number values in fit; convert it"),
+            ({"x": [1, "a"]}, "column 'x' holds mixed types: int, str, but it held number values in fit; convert it"),
         ],
     )
     def test_what_a_column_cannot_turn_into(self, new: dict[str, list[Any]], message: str) -> None:

@@ -86,7 +86,7 @@ def test_an_imputer_fills_images_and_what_they_tell(tmp_path):
     assert all(np.array_equal(a, b) for a, b in zip(filled["photo"], same["photo"], strict=True))
     assert imputer.sample(4)["photo"].map(lambda x: x.shape == (8, 8)).all()
     assert len(imputer.draw(frame, 2)) == 2
-    with pytest.raises(TableError, match="column 'photo' holds images, which can not be given"):
+    with pytest.raises(TableError, match="column 'photo' holds images, which cannot be given"):
         imputer.sample(2, given={"photo": np.zeros((8, 8))})
 
 
@@ -171,7 +171,7 @@ def test_a_text_too_long_for_a_path_is_told_by_column(tmp_path):
 def test_a_container_without_room_for_images_says_so(tmp_path):
     frame, laid = squares(12)
     table = Table.fit({"x": frame["x"].to_numpy(), "photo": laid})
-    told = "column 'photo' holds images, which a {} table can not hold .* use pandas or a dict of columns"
+    told = "column 'photo' holds images, which a {} table cannot hold .* use pandas or a dict of columns"
     polars = pl.DataFrame({"x": frame["x"].to_numpy(), "photo": [None] * 12})
     for each in (polars, polars.drop("photo")):
         with pytest.raises(TableError, match=told.format("polars")):
@@ -226,7 +226,7 @@ def test_the_command_line_refuses_images_before_it_fits(tmp_path, monkeypatch):
             result = CliRunner().invoke(app, [str(each) for each in arguments])
             assert result.exit_code == 1
             assert result.stderr.strip().splitlines() == [
-                "vsae: column 'photo': images can not be written back to a file; use VSAEImputer in Python"
+                "vsae: column 'photo': images cannot be written back to a file; use VSAEImputer in Python"
             ]
             assert not out.exists()
 
@@ -267,7 +267,7 @@ def test_a_filled_column_of_paths_can_be_read_again(tmp_path):
     pd.testing.assert_frame_equal(imputer.transform(filled), filled)
     assert "image" in str(Table.fit(filled))
     filled.loc[1, "photo"] = "no image at all"
-    with pytest.warns(DataWarning, match="images, and text that is no path of one"):
+    with pytest.warns(DataWarning, match="images, and text that is not the path of one"):
         assert Table.fit(filled).plans[1].kind is None  # nobody said that these are images
     with pytest.raises(TableError, match="'photo' holds the path 'no image at all', where there is no file"):
         imputer.transform(filled)
@@ -284,5 +284,5 @@ def test_colours_of_a_palette_are_looked_up():
 @pytest.mark.parametrize("kind", ["categorical", "real", "ordinal"])
 def test_images_are_no_levels_and_no_numbers(kind):
     frame, _ = squares(30)
-    with pytest.raises(TableError, match="column 'photo' holds images; use image, or pass 'keep'"):
+    with pytest.raises(TableError, match="column 'photo' holds images; use image or keep"):
         Table.fit(frame, schema={"photo": kind})

@@ -13,10 +13,11 @@ from rich.table import Table as Grid
 from vsae.cli.demo import Demo
 from vsae.estimator import VSAEImputer
 from vsae.table import Encoded, Table
+from vsae.table.errors import counted
 
 _MOST_PATTERNS = 8
 _PIPED_WIDTH = 120
-_WIDEST_PATTERN = 60  # columns whose holes are drawn one by one
+_WIDEST_PATTERN = 60  # columns whose cells are drawn one by one
 
 
 def _grid(left: tuple[str, ...], right: tuple[str, ...] = ()) -> Grid:
@@ -39,14 +40,13 @@ def _show(*parts: object) -> None:
 
 def show_table(path: str, table: Table, encoded: Encoded) -> None:
     hidden = 1 - encoded.mask.mean() if encoded.mask.size else 0.0
-    title = (
-        f"{escape(path)}: {encoded.n_rows} rows, {len(table.plans)} columns, {hidden:.1%} of the modelled cells missing"
-    )
+    size = f"{counted(encoded.n_rows, 'row')}, {counted(len(table.plans), 'column')}"
+    title = f"{escape(path)}: {size}, {hidden:.1%} of the modelled cells missing"
     _show(f"\n{title}", _columns(table), *_patterns(encoded))
 
 
 def _columns(table: Table) -> Grid:
-    grid = _grid(("column", "taken for", "values"), ("missing",))
+    grid = _grid(("column", "kind", "values"), ("missing",))
     for plan in table.plans:
         kind = plan.kind_name if plan.kind else f"[yellow]{plan.kind_name}[/]"
         grid.add_row(escape(str(plan.label)), kind, escape(plan.describe()), f"{plan.missing:.1%}")
@@ -54,14 +54,15 @@ def _columns(table: Table) -> Grid:
 
 
 def _patterns(encoded: Encoded) -> tuple[object, ...]:
-    """The commonest combinations of holes: a dot for a hole, a block for a value, in the order of the columns."""
+    """The commonest patterns: a dot for a missing cell, a block for an observed one, in the order of the columns."""
     if not encoded.n_rows:
         return ()
     patterns, counts = np.unique(encoded.mask, axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_PATTERNS]
-    title = f"\nThe commonest of {len(patterns)} patterns of holes (█ seen, · missing; columns in the order above)"
+    legend = "█ observed, · missing; columns in the order above"
+    title = f"\nThe commonest of {counted(len(patterns), 'pattern')} of missing cells ({legend})"
     drawn = encoded.mask.shape[1] <= _WIDEST_PATTERN
-    grid = _grid(("pattern",) if drawn else (), ("holes", "rows", "share"))
+    grid = _grid(("pattern",) if drawn else (), ("missing", "rows", "share"))
     for i in order:
         cells = ["".join("█" if seen else "·" for seen in patterns[i])] if drawn else []
         grid.add_row(*cells, str(int((~patterns[i]).sum())), str(counts[i]), f"{counts[i] / encoded.n_rows:.1%}")
@@ -71,13 +72,14 @@ def _patterns(encoded: Encoded) -> tuple[object, ...]:
 def show_model(path: str, imputer: VSAEImputer) -> None:
     history, model, facts = imputer.fitted_.history, imputer.fitted_.model, imputer.fitted_on_
     parameters = sum(p.numel() for p in model.parameters())
-    title = f"{escape(path)}: fitted on {facts['rows']} rows, {facts['missing']:.1%} of the modelled cells missing"
+    title = f"{escape(path)}: fitted on {counted(facts['rows'], 'row')}"
     _show(
-        f"\n{title}",
+        f"\n{title}, {facts['missing']:.1%} of the modelled cells missing",
         _columns(imputer.schema_),
-        f"\nWritten by vsae {facts['vsae']}; {parameters:,} parameters, {model.config.members} member(s), latent "
-        f"dimension {model.config.latent_dim}.\nTrained {history.records[-1]['step']} steps in {history.seconds:.0f} s "
-        f"({history.stopped}); best at step {', '.join(map(str, history.best_step))}.",
+        f"\nWritten by vsae {facts['vsae']}; {parameters:,} parameters, {counted(model.config.members, 'member')}, "
+        f"latent dimension {model.config.latent_dim}.\n"
+        f"Trained {history.records[-1]['step']} steps in {history.seconds:.0f} s ({history.stopped}); "
+        f"best at step {', '.join(map(str, history.best_step))}.",
     )
 
 
@@ -88,11 +90,11 @@ def show_demo(demo: Demo) -> None:
     clinic, history = demo.clinic, demo.imputer.fitted_.history
     hidden = 1 - clinic.mask.mean()
     _show(
-        f"\nThe clinic table: {len(clinic.mask)} rows, {hidden:.0%} of the cells hidden, some for their own value."
+        f"\nThe clinic table: {len(clinic.mask)} rows, {hidden:.0%} of the cells hidden, some because of their value."
         f"\nFitted in {history.seconds:.0f} s ({history.records[-1]['step']} steps, {history.stopped}).",
         "\nError on the hidden cells",
         _errors(demo),
-        "\nGenerated: three rows with their holes, and the share missing",
+        "\nGenerated: three rows with missing cells, and the share of missing cells in each column",
         _generated(demo),
     )
 

@@ -1,4 +1,4 @@
-"""The main job on the built-in example: fit the clinic table, fill its holes, generate rows and masks."""
+"""The main job on the built-in example: fit the clinic table, impute its missing cells, generate rows and masks."""
 
 from __future__ import annotations
 

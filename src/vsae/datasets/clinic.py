@@ -8,7 +8,7 @@ from them (insurance, visits, fee). The links are nonlinear (income and diastoli
 with age; the season is a cosine of the date) and cross kinds (the reason moves pain, visits and the fee;
 pressure moves the reason). `_draw_person` to `_draw_costs` are the formulas.
 
-**The holes.** Given the complete row, each attribute is hidden independently of the others, with the
+**The missing cells.** Given the complete row, each attribute is hidden independently of the others, with the
 probability of `mechanism`; σ is the logistic function.
 
 | attribute | P(missing given the complete row) | class |
@@ -98,7 +98,7 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Clinic:
-    """The table: its truth, its holes, and the mechanism that made them.
+    """The table: its true values, its mask, and the mechanism that made it.
 
     `truth` is keyed by variable, in natural units: float64 for numbers (whole ones for counts), int64 codes
     into `levels` for discrete variables. `mask` and `missing_probability` have one column an attribute.
@@ -111,7 +111,7 @@ class Clinic:
     missing_probability: np.ndarray  # (n, M), the true P(missing | complete row)
 
     @property
-    def holes(self) -> Columns:
+    def incomplete(self) -> Columns:
         """`truth` as a user has it: NaN in hidden numbers, -1 in hidden codes."""
         columns = {}
         for variable in self.schema.variables:
@@ -121,12 +121,12 @@ class Clinic:
         return columns
 
     def table(self, complete: bool = False) -> dict[str, np.ndarray]:
-        """The table as a user would have it in plain arrays: level names, dates, NaN / None / NaT in its holes.
+        """The table as a user would have it in plain arrays: level names, dates, NaN / None / NaT where missing.
 
         >>> {name: x[0] for name, x in make_clinic(n=1).table(complete=True).items() if name in ("sex", "visit_date")}
         {'visit_date': np.datetime64('2023-06-10'), 'sex': 'female'}
         """
-        columns = self.truth if complete else self.holes
+        columns = self.truth if complete else self.incomplete
         return {variable.name: self._plain(variable, columns[variable.name]) for variable in self.schema.variables}
 
     def _plain(self, variable: Variable, values: np.ndarray) -> np.ndarray:
@@ -139,14 +139,14 @@ class Clinic:
         return values
 
     def frame(self, complete: bool = False) -> pd.DataFrame:
-        """The table as a pandas DataFrame, with its holes, or without them if `complete`. Needs pandas.
+        """The table as a pandas DataFrame, with missing cells, or without them if `complete`. Needs pandas.
 
         Levels are categoricals (ordered for ordinal columns), `smoker` is a nullable boolean, counts are
         nullable integers, and `visit_date` is a datetime.
         """
         import pandas as pd
 
-        columns = self.truth if complete else self.holes
+        columns = self.truth if complete else self.incomplete
         return pd.DataFrame({v.name: self._series(v, columns[v.name]) for v in self.schema.variables})
 
     def _series(self, variable: Variable, values: np.ndarray) -> pd.Series:
@@ -167,7 +167,7 @@ class Clinic:
 def make_clinic(n: int = 2000, seed: int = 0) -> Clinic:
     """Draw `n` visits and hide cells by `mechanism`. The same seed gives the same table.
 
-    >>> make_clinic(n=3).holes["pain"].shape
+    >>> make_clinic(n=3).incomplete["pain"].shape
     (3,)
     """
     if n < 1:

@@ -170,9 +170,9 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
     try:
         content = gzip.decompress(path.read_bytes())
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path}: not a gzipped idx file ({error}); fetch it again") from None
+        raise ValueError(f"{path}: this is not a gzipped idx file ({error}); fetch it again") from None
     if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
-        raise ValueError(f"{path}: not an idx file of bytes; fetch it again")
+        raise ValueError(f"{path}: this is not an idx file of bytes; fetch it again")
     start = 4 + 4 * content[3]
     shape = np.frombuffer(content[4:start], dtype=">u4").astype(int)
     if len(content) - start != shape.prod():

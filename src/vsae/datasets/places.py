@@ -31,4 +31,6 @@ def find(what: str, file: str, root: str | Path | None, remedy: str) -> Path:
         if (folder / file).is_file():
             return folder / file
     looked = " or ".join(str(folder) for folder in folders)
-    raise DataNotFound(f"{what}: no file {file} in {looked}; {put} to a folder that has it{remedy.format(call=call)}")
+    raise DataNotFound(
+        f"{what}: there is no file {file} in {looked}; {put} to a folder that has it{remedy.format(call=call)}"
+    )

@@ -32,7 +32,7 @@ from vsae.datasets.places import DownloadError, cache, find
 
 @dataclass(frozen=True, eq=False)
 class UCITable:
-    """One table, complete but for the holes it has in nature.
+    """One table, complete but for the cells that are missing by nature.
 
     `columns` is keyed by variable: float64 in natural units for numbers (NaN where missing), int64 codes into
     `levels` for discrete variables (-1 where missing). Every attribute here is one column.
@@ -203,7 +203,7 @@ def load_table(name: str, root: str | Path | None = None, *, label: bool = False
 
     >>> load_table("yeast", root=Path("nowhere"))
     Traceback (most recent call last):
-    vsae.datasets.places.DataNotFound: table 'yeast': no file yeast.csv.gz in nowhere; leave root out and
+    vsae.datasets.places.DataNotFound: table 'yeast': there is no file yeast.csv.gz in nowhere; leave root out and
     set VSAE_DATA to a folder that has it, or call vsae.datasets.download('yeast', root='nowhere')
     """
     source = _source(name)
@@ -245,9 +245,9 @@ def _parse(name: str, source: _Source, path: Path, label: bool = False) -> UCITa
     names = source.attributes(label)
     absent = [column for column in names if column not in header]
     if absent:
-        raise ValueError(f"{path}: no column {absent[0]!r}; a file for table {name!r} needs it")
+        raise ValueError(f"{path}: there is no column {absent[0]!r}, which table {name!r} needs; fetch the file again")
     if not rows:
-        raise ValueError(f"{path}: no rows under the header; fetch the file again")
+        raise ValueError(f"{path}: there are no rows under the header; fetch the file again")
     texts = {column: [row[header.index(column)] for row in rows] for column in names}
     attributes: list[Attribute] = []
     levels: dict[str, tuple[str, ...]] = {}
@@ -261,7 +261,7 @@ def _parse(name: str, source: _Source, path: Path, label: bool = False) -> UCITa
                 cells = [cell or "?" for cell in cells]
             levels[column], columns[column] = _codes(cells)
             kind = ordinal if column in source.ordinal else categorical
-            attributes.append(kind(column, max(len(levels[column]), 1)))  # a column of holes has no level
+            attributes.append(kind(column, max(len(levels[column]), 1)))  # a column without values has no level
     mask = np.stack([_observed(values) for values in columns.values()], axis=1)
     repeated = _duplicates(list(zip(*texts.values(), strict=True)))
     return UCITable(name, Schema(attributes), levels, columns, mask, repeated)
@@ -274,7 +274,7 @@ def _read(path: Path) -> tuple[list[str], list[list[str]]]:
             header, *rows = [row for row in csv.reader(file) if row] or [[]]
     # zlib.error and EOFError come from damaged and from truncated files
     except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path}: not a gzipped CSV file ({error}); fetch it again") from None
+        raise ValueError(f"{path}: this is not a gzipped CSV file ({error}); fetch it again") from None
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
             raise ValueError(

@@ -136,7 +136,7 @@ def _checked(estimates: ArrayLike, variances: ArrayLike) -> tuple[np.ndarray, np
 def _complete_df(dfcom: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray:
     complete = np.asarray(np.inf if dfcom is None else dfcom, dtype=float)
     if not (complete > 0).all():  # NaN is not positive either
-        raise ValueError(f"dfcom must be positive, not {dfcom!r}; it is the analysis' n - k on a table without holes")
+        raise ValueError(f"dfcom must be positive, not {dfcom!r}; it is n - k of the analysis on a complete table")
     try:
         return np.broadcast_to(complete, shape)
     except ValueError:

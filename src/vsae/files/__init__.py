@@ -158,7 +158,9 @@ def _refuse_images(where: str, data: TableData) -> None:
     for name, column in data.items() if isinstance(data, Mapping) else ():
         cells = column if getattr(column, "dtype", np.dtype(object)) == np.dtype(object) else ()
         if any(isinstance(cell, np.ndarray) and cell.ndim > 1 for cell in cells):
-            raise FileError(f"{where}: column {name!r} holds images, which a cell of a file can not; use Python")
+            raise FileError(
+                f"{where}: column {name!r} holds images, which cannot be written to a file; use VSAEImputer in Python"
+            )
 
 
 def _dump(where: str, data: TableData, format: str, delimiter: str | None = None, encoding: str = "utf-8") -> bytes:

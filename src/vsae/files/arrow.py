@@ -52,7 +52,7 @@ def read(where: str, content: bytes, format: str) -> pyarrow.Table:
             table = pa.ipc.open_stream(content).read_all()  # .arrow is now and then the stream of the same
     except (pa.ArrowException, OSError, ValueError) as error:
         what = str(error).partition("\n")[0] or type(error).__name__
-        raise FileError(f"{where}: not a {format.title()} file, or a damaged one ({what})") from None
+        raise FileError(f"{where}: this is not a {format.title()} file, or it is damaged ({what})") from None
     twice = list(map(repr, repeated(table.column_names)))
     if twice:
         raise FileError(f"{where}: more than one column is called {', '.join(twice)}; rename them")

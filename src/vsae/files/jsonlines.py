@@ -68,9 +68,9 @@ def _object(where: str, line: str) -> dict[str, Any]:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         what = error.msg if isinstance(error, json.JSONDecodeError) else error
-        raise FileError(f"{where}: not JSON ({what}); write one whole object per line") from None
+        raise FileError(f"{where}: this is not JSON ({what}); write one whole object per line") from None
     if not isinstance(row, dict):
-        raise FileError(f"{where}: a {type(row).__name__}, not an object; write one object per line")
+        raise FileError(f"{where}: this is a {type(row).__name__}, not an object; write one object per line")
     return row
 
 

@@ -93,7 +93,7 @@ def read_bytes(path: AnyPath, where: str, compression: str | None) -> bytes:
     except MemoryError:  # not the file's fault
         raise
     except Exception as error:  # every library has its own
-        raise FileError(f"{where}: not a {compression} file, or a damaged one ({error})") from None
+        raise FileError(f"{where}: this is not a {compression} file, or it is damaged ({error})") from None
 
 
 def write_bytes(path: AnyPath, content: bytes, compression: str | None) -> None:
@@ -118,7 +118,7 @@ def check_place(path: AnyPath) -> None:
         return
     target = Path(os.path.realpath(path))  # a link is written through
     if target.is_dir():
-        raise FileError(f"{path}: is a folder; name a file in it")
+        raise FileError(f"{path}: this is a folder; name a file in it")
     if not target.parent.is_dir():
         raise FileError(f"{path}: there is no folder {target.parent}; create it first")
     if not os.access(target.parent, os.W_OK):
@@ -213,13 +213,13 @@ def decode(where: str, content: bytes, encoding: str | None) -> tuple[str, TextS
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
     else:
-        raise FileError(f"{where}: line {line}: not {candidate}; pass --encoding with the right one")
+        raise FileError(f"{where}: line {line}: this is not {candidate}; pass the right --encoding")
     if "\0" in text[:4096]:
         raise FileError(f"{where}: this is not a text file, or one in utf-16; pass --format or --encoding")
     bom, text = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
     if not text.strip():
         raise FileError(f"{where}: the file is empty; it needs a header line and rows")
-    doubt = f"{where}: not UTF-8, read as {candidate}; pass --encoding if letters look wrong"
+    doubt = f"{where}: this file is not UTF-8, so it was read as {candidate}; pass --encoding if letters look wrong"
     return text, TextSource(where, candidate, bom), () if candidate == candidates[0] else (doubt,)
 
 

@@ -54,9 +54,9 @@ class DistanceToClosest:
 
     def __str__(self) -> str:
         return (
-            f"nearest real row: median distance {np.median(self.generated):.3f}, "
-            f"{np.median(self.real):.3f} between real rows; "
-            f"copies {self.copies:.1%}, {self.real_copies:.1%} among real rows"
+            f"the median distance to the closest real row is {np.median(self.generated):.3f} for generated rows and "
+            f"{np.median(self.real):.3f} for real rows; {self.copies:.1%} of the generated rows and "
+            f"{self.real_copies:.1%} of the real rows are copies of another"
         )
 
 

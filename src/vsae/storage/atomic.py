@@ -17,7 +17,7 @@ def written_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise IsADirectoryError(f"{path}: is a folder; name a file in it")
+        raise IsADirectoryError(f"{path}: this is a folder; name a file in it")
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
     handle, name = tempfile.mkstemp(prefix=f".{target.name[:80]}.", suffix=".part", dir=target.parent)
     os.close(handle)

@@ -2,11 +2,11 @@
 
 `Table.fit` looks at every column once and writes down a `ColumnPlan`: its kind, its levels or bounds, its dtype.
 `encode` follows the plans from a table to natural units and level codes; `decode` puts numbers and codes back into the
-holes of the table it was given. A cell that is no hole is never written to, so it comes back bit-identical.
+missing cells of the table it was given. No other cell is written to, so these come back bit-identical.
 
 Three things can be the matter with a cell:
 
-    hole      null, NaN, or one of the column's missing codes: unobserved, and filled by `decode`
+    missing   null, NaN, or one of the column's missing codes: unobserved, and filled by `decode`
     odd       a level or number the plan has no place for (unseen level, ±inf, out of bounds): unobserved, but kept
     observed  everything else
 

@@ -70,8 +70,8 @@ class Backend(ABC):
         """The column with `values` at the rows `where`; categories are added when they are wanting."""
 
     @abstractmethod
-    def punch(self, column: Column, holes: Bools) -> Column:
-        """The column with nulls at `holes`."""
+    def with_nulls(self, column: Column, where: Bools) -> Column:
+        """The column with nulls `where` (n,) is True."""
 
     @abstractmethod
     def table(self, columns: dict[Hashable, Column]) -> Any:
@@ -124,10 +124,10 @@ class Numpy(HoldsArrays):
     def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
         return put_objects(column.astype(object), where, values)
 
-    def punch(self, column: Column, holes: Bools) -> Column:
+    def with_nulls(self, column: Column, where: Bools) -> Column:
         kind = column.dtype.kind
         out = column.astype(column.dtype if kind in "fMm" else np.float64 if kind in "iu" else object)
-        out[holes] = {"f": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT")}.get(out.dtype.kind)
+        out[where] = {"f": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT")}.get(out.dtype.kind)
         return out
 
     def table(self, columns: dict[Hashable, Column]) -> Any:

@@ -54,14 +54,14 @@ def view_of(X: Any) -> View:
     if isinstance(table, nw.LazyFrame):
         raise TableError("a lazy table has no cells yet; call .collect() first")
     if isinstance(table, nw.Series):
-        raise TableError("a single column is no table; call .to_frame() first")
+        raise TableError("a single column is not a table; call .to_frame() first")
     return _view_frame(table) if isinstance(table, nw.DataFrame) else _view_array(X)
 
 
 def _view_frame(frame: nw.DataFrame[Any]) -> View:
     container = frame.implementation.value
     if container not in BACKENDS:
-        raise TableError(f"tables of {container} are not read; convert to pandas, polars or pyarrow")
+        raise TableError(f"{container} tables are not supported; convert to pandas, polars or pyarrow")
 
     def rebuild(changed: dict[Hashable, Column]) -> Any:
         return frame.with_columns(*(column.alias(str(label)) for label, column in changed.items())).to_native()
@@ -90,11 +90,11 @@ def _view_dict(X: Mapping[Any, Any]) -> View:
     columns = {label: objects(list(x)) if x.ndim in (3, 4) else x for label, x in columns.items()}  # stacked images
     for label, column in columns.items():
         if column.ndim != 1:
-            raise TableError(f"column {label!r} has {column.ndim} dimensions; give a list or an array of one")
+            raise TableError(f"column {label!r} has {column.ndim} dimensions; give a list or an array of one dimension")
     n = len(next(iter(columns.values()), ()))
     for label, column in columns.items():
         if len(column) != n:
-            raise TableError(f"column {label!r} has {len(column)} rows, the first has {n}; make them equal")
+            raise TableError(f"column {label!r} has {len(column)} rows, the first column has {n}; make them equal")
 
     def rebuild(changed: dict[Hashable, Column]) -> Any:
         return {label: column.copy() for label, column in columns.items()} | changed

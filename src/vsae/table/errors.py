@@ -17,6 +17,14 @@ class DataWarning(UserWarning):
     """Cells or columns that are given back as they came; the message names them."""
 
 
+def counted(n: int, noun: str) -> str:
+    """
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def library(name: str) -> Any:
     """A dataframe library, imported when a table needs it."""
     try:

@@ -136,11 +136,11 @@ class Pandas(_Frames, HoldsArrays):
         cells = put_objects(native.astype(object).to_numpy(copy=True), where, values)
         return _wrap(self.library.Series(cells, index=native.index, name=native.name, dtype=object))
 
-    def punch(self, column: Column, holes: Bools) -> Column:
+    def with_nulls(self, column: Column, where: Bools) -> Column:
         native = column.to_native()
         if isinstance(native.dtype, np.dtype) and native.dtype.kind in "biu":  # numpy's integers have no null
             native = native.convert_dtypes()
-        return _wrap(native.where(~holes, None if native.dtype == "object" else self.library.NA))
+        return _wrap(native.where(~where, None if native.dtype == "object" else self.library.NA))
 
 
 @final
@@ -178,10 +178,10 @@ class Polars(_Frames):
             column = _wrap(column.to_native().cast(wide))
         return column.scatter(where, self.new(values, column))
 
-    def punch(self, column: Column, holes: Bools) -> Column:
+    def with_nulls(self, column: Column, where: Bools) -> Column:
         native = column.to_native()
         nothing = self.library.repeat(None, len(native), dtype=native.dtype, eager=True)
-        return _wrap(native.zip_with(self.library.Series(~holes), nothing))
+        return _wrap(native.zip_with(self.library.Series(~where), nothing))
 
 
 @final
@@ -228,8 +228,8 @@ class Arrow(_Frames):
         rows[where] = len(column) + np.arange(len(where))
         return _wrap(both.take(self.library.array(rows)))
 
-    def punch(self, column: Column, holes: Bools) -> Column:
-        return _wrap(column.to_native().take(self.library.array(np.arange(len(column)), mask=holes)))
+    def with_nulls(self, column: Column, where: Bools) -> Column:
+        return _wrap(column.to_native().take(self.library.array(np.arange(len(column)), mask=where)))
 
     def _is_dictionary(self, dtype: Any) -> bool:
         return bool(self.library.types.is_dictionary(dtype))

@@ -49,7 +49,7 @@ def shape_and_layout(value: Any, wanted: Shape | None = None) -> tuple[Shape, La
         return (x.shape[-1], *x.shape[:2]), "HWC"
     if x.ndim == 3 and (x.shape == wanted or x.shape[0] <= _MOST_CHANNELS):
         return x.shape, "CHW"
-    raise NotAnImage(f"an array of shape {x.shape}, which is no image")
+    raise NotAnImage(f"an array of shape {x.shape}, which is not an image")
 
 
 def is_bytes(value: Any) -> bool:
@@ -91,7 +91,7 @@ def _array(value: Any, shape: Shape | None = None) -> NDArray[Any]:
             raise NotAnImage(f"an image of mode {value.mode} ({error})") from None
     x = np.asarray(value)
     if x.dtype.kind not in "biuf":
-        raise NotAnImage(f"{type(value).__name__} values, which are no images")
+        raise NotAnImage(f"{type(value).__name__} values, which are not images")
     return x
 
 
@@ -112,7 +112,7 @@ def _opened(path: str | os.PathLike[str], shape: Shape | None) -> NDArray[Any]:
             return np.asarray(file.convert("L" if channels == 1 else "RGB").resize((width, height)))
     except (OSError, SyntaxError, pillow.DecompressionBombError) as error:  # the second of broken PNG files
         reason = getattr(error, "strerror", None) or error  # the whole error may repeat a long name
-        raise NotAnImage(f"{said}, which Pillow can not open ({reason})") from None
+        raise NotAnImage(f"{said}, which Pillow cannot open ({reason})") from None
 
 
 def _is_deep(value: Any) -> bool:

@@ -57,16 +57,16 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
     spec, cells = asked or _infer(plan.name, facts), facts.cells
     if isinstance(spec, Keep):
         if facts.plain and spec.why:  # an array has no other way to be complete; scikit-learn's keep_empty_features
-            return replace(plan, why=f"{spec.why}, its holes become 0", constant=0.0)
+            return replace(plan, why=f"{spec.why}, its missing cells become 0", constant=0.0)
         return replace(plan, why=spec.why)
     if cells.why or not len(cells.finite):
         why = cells.why or "no value to learn from"
-        raise TableError(f"column {plan.label!r} has {why}; leave it out of schema, or pass 'keep'")
+        raise TableError(f"column {plan.label!r} has {why}; leave it out of schema, or use keep")
     plan = replace(plan, kind=spec.kind, exponent=cells.exponent)
     if isinstance(spec, Image):
         return _with_shape(plan, cells, spec)
     if cells.storage is Storage.IMAGE:
-        raise TableError(f"column {plan.label!r} holds images; use image, or pass 'keep'")
+        raise TableError(f"column {plan.label!r} holds images; use image or keep")
     if isinstance(spec, Temporal) and cells.storage not in spec.storages:
         raise TableError(f"column {plan.label!r} as {spec.name}: it holds {plan.storage_name} values; convert it first")
     if cells.storage not in LABELS:
@@ -93,7 +93,7 @@ def _infer(name: str, facts: Facts) -> Spec:
         return Keep("no finite value" if len(facts.cells.values) else "no value to learn from")
     if facts.cells.storage is Storage.IMAGE:
         paths = filter(is_path, values.tolist())
-        return Image() if all(map(os.path.isfile, paths)) else Keep("images, and text that is no path of one")
+        return Image() if all(map(os.path.isfile, paths)) else Keep("images, and text that is not the path of one")
     if facts.order is not None:
         return Ordinal() if len(facts.order) <= _MOST_LEVELS else Keep(f"{len(facts.order)} levels")
     if facts.categorical or facts.cells.storage in LABELS:
@@ -198,7 +198,7 @@ def _with_levels(plan: ColumnPlan, facts: Facts, spec: Spec, inferred: bool) -> 
 
 def _given_levels(plan: ColumnPlan, given: Any) -> list[Any]:
     if not np.iterable(given):
-        raise TableError(f"column {plan.label!r}: levels={given!r} is no list; pass Ordinal(levels=[...])")
+        raise TableError(f"column {plan.label!r}: levels must be a list, not {given!r}; pass Ordinal(levels=[...])")
     return scalars(plan.given(given)[0])
 
 
@@ -228,7 +228,7 @@ def _bound(plan: ColumnPlan, given: Any) -> float | None:
         given = plan.parse(given)
     values, storage = plan.given([given])
     if not plan.takes(storage):
-        raise TableError(f"column {plan.label!r}: the bound {given!r} is no {plan.storage_name}; give one")
+        raise TableError(f"column {plan.label!r}: the bound {given!r} is not a {plan.storage_name}; give one")
     return float(to_numbers(values, plan.unit)[0])
 
 

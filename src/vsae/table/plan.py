@@ -30,7 +30,7 @@ from vsae.table.cells import (
     scalars,
     utc,
 )
-from vsae.table.errors import TableError
+from vsae.table.errors import TableError, counted
 from vsae.table.images import Layout, NotAnImage, Shape
 from vsae.table.images import read as read_images
 from vsae.table.images import write as write_images
@@ -135,7 +135,9 @@ class ColumnPlan:
             return self._images(cells), []
         if len(values) and not self.takes(cells.storage):
             found = cells.why or f"{_name(cells.storage)} values"
-            raise TableError(f"column {self.label!r} holds {found}, but {self.storage_name} values in fit; convert it")
+            raise TableError(
+                f"column {self.label!r} holds {found}, but it held {self.storage_name} values in fit; convert it"
+            )
         if self.levels:
             codes = map(self._codes.get, scalars(values), repeat(-1))
             x: NDArray[Any] = np.fromiter(codes, dtype=np.int64, count=len(values))
@@ -148,7 +150,7 @@ class ColumnPlan:
     def given(self, values: Iterable[Any]) -> tuple[NDArray[Any], Storage]:
         """Levels, bounds or values of this column that a user wrote in Python, recognised."""
         if self.shape is not None:
-            raise TableError(f"column {self.label!r} holds images, which can not be given; leave it out")
+            raise TableError(f"column {self.label!r} holds images, which cannot be given; leave it out")
         values = [utc(scalar(value)) for value in values]
         try:
             if any(map(is_null, values)):
@@ -264,7 +266,7 @@ class ColumnPlan:
             return f"{'×'.join(map(str, self.shape))} pixels"
         if self.levels:
             shown = ", ".join(map(str, self.levels[:6])) + (", …" if len(self.levels) > 6 else "")
-            return f"{len(self.levels)} level{'s' * (len(self.levels) > 1)}: {shown}"
+            return f"{counted(len(self.levels), 'level')}: {shown}"
         bounds = [f"{sign} {self.show(x)}" for sign, x in (("≥", self.min), ("≤", self.max)) if x is not None]
         return ", ".join([f"{self.show(self.low)} … {self.show(self.high)}", *bounds])
 

@@ -15,7 +15,7 @@ from vsae.data.schema import Attribute, Schema
 from vsae.table.backends import Backend, Column, HoldsArrays
 from vsae.table.cells import Bools, Cells, coded, is_null, objects, scalar, scalars
 from vsae.table.containers import BACKENDS, View, stacked, view_of
-from vsae.table.errors import DataWarning, TableError
+from vsae.table.errors import DataWarning, TableError, counted
 from vsae.table.inference import Facts, planned
 from vsae.table.plan import ColumnPlan, Oddity
 from vsae.table.specs import Spec, as_spec
@@ -60,7 +60,8 @@ class Table:
         """Look at every column once. One warning names those that can't be modelled, and why."""
         view = view_of(X)
         if not view.n or not view.columns:
-            raise TableError(f"the table has {view.n} rows and {len(view.columns)} columns; fit needs one of each")
+            size = f"{counted(view.n, 'row')} and {counted(len(view.columns), 'column')}"
+            raise TableError(f"the table has {size}; fit needs at least one of each")
         names = _names(view)
         specs = {label: as_spec(label, asked) for label, asked in _by_label("schema", schema, names).items()}
         given = _by_label("missing_values", missing_values, names)
@@ -72,7 +73,8 @@ class Table:
         if all(plan.kind is None for plan in plans):
             raise TableError(f"no column can be modelled: {', '.join(kept) or 'all are kept'}; give a kind in schema")
         if kept:
-            _warn(f"not modelled, and given back as they are: {', '.join(kept)}; a kind in schema overrides this")
+            columns = ", ".join(kept)
+            _warn(f"these columns are not modelled and come back as they are: {columns}; give one a kind in schema")
         return cls(plans, view.container)
 
     @cached_property
@@ -111,11 +113,11 @@ class Table:
         if complaints and handle_unknown == "error":
             raise TableError(f"{complaints[0]}; pass handle_unknown='keep' to leave such cells as they are")
         if complaints:
-            _warn(f"left as they are, and unobserved to the model: {'; '.join(complaints)}")
+            _warn(f"these cells come back as they are, and the model takes them for missing: {'; '.join(complaints)}")
         return Encoded(columns, mask, view.n)
 
     def decode(self, X: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
-        """A table like X, whose holes are filled from `columns`; columns that X lacks are added at its end."""
+        """A table like X, whose missing cells are filled from `columns`; columns that X lacks are added at its end."""
         view = view_of(X)
         changed: dict[Hashable, Column] = {}
         for plan, label in self._located(view):
@@ -148,7 +150,9 @@ class Table:
                 raise TableError(f"column {label!r} is not modelled; the columns that are: {_some(self.schema.names)}")
             plan = plans[label]
             if is_null(value) or coded(objects([scalar(value)]), plan.missing_codes).any():
-                raise TableError(f"column {label!r}: {value!r} stands for a hole, not for a value; give another")
+                raise TableError(
+                    f"column {label!r}: {value!r} stands for a missing value; give a value, or vsae.MISSING"
+                )
             values, storage = plan.given([value])
             x, oddities = plan.read(Cells(values, np.ones(1, dtype=np.bool_), storage))
             for odd in oddities:
@@ -164,14 +168,14 @@ class Table:
         n: int,
         container: str | None = None,
     ) -> Any:
-        """A new table of `n` rows like the fitted one, with holes where `mask` (n, M) is False.
+        """A new table of `n` rows like the fitted one, with missing cells where `mask` (n, M) is False.
 
         Columns that are not modelled are left out; in an array they are NaN (None) instead, to keep its width. In
         another `container` than the fitted one, columns go by their names in the schema and have default dtypes.
         """
         container = container or self.container
         if container not in BACKENDS:
-            raise TableError(f"container={container!r} is none of {', '.join(BACKENDS)}")
+            raise TableError(f"container must be one of {', '.join(BACKENDS)}, not {container!r}")
         backend, same = BACKENDS[container](), container == self.container
         made: dict[Hashable, Column] = {}
         for plan in self.modelled:
@@ -179,7 +183,7 @@ class Table:
         for j, plan in enumerate(self.modelled):
             column = _column(backend, plan, columns[plan.name], backend.empty(plan.dtype) if same else None)
             if mask is not None and not mask[:, j].all():
-                column = backend.punch(column, ~mask[:, j])
+                column = backend.with_nulls(column, ~mask[:, j])
             made[plan.label if same else plan.name] = column
         if container != "array":
             return backend.table(made)
@@ -257,7 +261,7 @@ def _for_images(plan: ColumnPlan, container: str, backend: Backend) -> HoldsArra
     """The backend, if its cells have room for the images of a column."""
     if not isinstance(backend, HoldsArrays):
         raise TableError(
-            f"column {plan.label!r} holds images, which a {container} table can not hold once imputed; "
+            f"column {plan.label!r} holds images, which a {container} table cannot hold once they are imputed; "
             "use pandas or a dict of columns"
         )
     return backend
@@ -282,23 +286,25 @@ def _by_label(what: str, given: Mapping[Any, Any] | None, names: dict[Hashable, 
     labels = {name: label for label, name in names.items()} | {label: label for label in names}
     for key in given:
         if key not in labels:
-            raise TableError(f"{what} names {key!r}, which is no column; the columns are {_some(names)}")
+            raise TableError(f"{what} names {key!r}, which is not a column; the columns are {_some(names)}")
     return {labels[key]: value for key, value in given.items()}
 
 
 def _as_codes(label: Hashable, given: Any) -> tuple[Any, ...]:
-    """The missing codes of a column, from one or several; a null is a hole anyway."""
+    """The missing codes of a column, from one or several; a null is missing anyway."""
     several = np.iterable(given) and not isinstance(given, str | bytes)
     codes = tuple(scalar(code) for code in (given if several else [given]) if not is_null(code))
     for code in codes:
         if not isinstance(code, Hashable):
-            raise TableError(f"column {label!r}: the missing code {code!r} is no single value; list one by one")
+            raise TableError(
+                f"column {label!r}: the missing code {code!r} is not a single value; list the codes one by one"
+            )
     return codes
 
 
 def _complaint(plan: ColumnPlan, cells: Cells, odd: Oddity) -> str:
     first, *others = dict.fromkeys(scalars(cells.values[odd.cells]))
-    more = f" (and {len(others)} more values)" if others else ""
+    more = f" (and {counted(len(others), 'more value')})" if others else ""
     return f"column {plan.label!r}: {first!r}{more} {odd.why}"
 
 

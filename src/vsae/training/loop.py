@@ -272,7 +272,7 @@ class _Run:
         tensors, content = checkpoint.read(path, "training state")
         if content.get("identity") != self.identity:
             raise OtherTraining(
-                f"{path}: belongs to another training (other settings or data); delete it to start anew"
+                f"{path}: this file belongs to another training (other settings or data); delete it to start anew"
             )
         _set_weights(self.model, _with_prefix(tensors, "model."))
         self.best = {name: value.to(self.device) for name, value in _with_prefix(tensors, "best.").items()}

@@ -1,0 +1,38 @@
+"""What the command line says on stderr: notes, warnings and errors, one line each."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+
+
+def note(message: object, quiet: bool = False) -> None:
+    if not quiet:
+        print(f"vsae: {message}", file=sys.stderr)
+
+
+def fail(message: str) -> NoReturn:
+    note(message)
+    raise typer.Exit(1)
+
+
+@contextmanager
+def one_line_errors(quiet: bool) -> Iterator[None]:
+    """An error in the input ends the program with one line and exit code 1; a warning is one line, too."""
+    from vsae.storage.checkpoint import FileFormatError
+    from vsae.training.loop import TrainingDiverged
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        note(message, quiet)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        try:
+            yield
+        except (ValueError, FileFormatError, TrainingDiverged, OSError) as error:
+            fail(" ".join(str(error).split()))

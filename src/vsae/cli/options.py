@@ -1,0 +1,154 @@
+"""Options that several commands have, each stated once.
+
+A command takes a group of options as one parameter, a dataclass; `with_options` shows typer the fields in its place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from vsae.files import DEFAULT_NA
+
+Input = Annotated[
+    str,
+    typer.Argument(
+        metavar="IN", help="A table: .csv, .tsv, .parquet, .feather or .jsonl, with .gz or .zst after it; - is stdin."
+    ),
+]
+Seed = Annotated[int, typer.Option(help="The seed of all random numbers.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes.")]
+Format = Annotated[
+    str | None,
+    typer.Option(help="The file format, where the name does not tell it: csv, tsv, jsonl, parquet or feather."),
+]
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How a text file is read."""
+
+    delimiter: Annotated[
+        str | None, typer.Option(help="The character between the cells of a text file. Default: detected.")
+    ] = None
+    encoding: Annotated[str | None, typer.Option(help="The encoding of a text file. Default: detected.")] = None
+    na: Annotated[
+        str | None,
+        typer.Option(
+            help="The texts that stand for a missing value, separated by commas, besides the empty cell. "
+            f"Default: {', '.join(DEFAULT_NA[1:])}"
+        ),
+    ] = None
+
+    @property
+    def missing_texts(self) -> tuple[str, ...]:
+        return DEFAULT_NA if self.na is None else tuple(self.na.split(","))
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What the user says of the columns."""
+
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            help="A JSON file with the kinds of columns whose kind is not to be inferred: "
+            '{"zip": "categorical", "age": {"kind": "count", "max": 120}, "note": "keep"}. '
+            "The kinds are real, positive, count, integer, date, time, duration, binary, categorical, ordinal "
+            "and keep.",
+        ),
+    ] = None
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(help="Codes of a column that stand for a missing value: age=-1,999. May be repeated."),
+    ] = None
+
+    def specs(self) -> dict[str, Any] | None:
+        """The schema file, a JSON object: for each column a kind's name, or {"kind": "count", "max": 120}."""
+        if self.schema is None:
+            return None
+        from vsae.table import spec_from_json
+
+        try:
+            content = json.loads(self.schema.read_text())
+        except OSError as error:
+            raise ValueError(f"{self.schema}: the schema cannot be read ({error.strerror}); give a JSON file") from None
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{self.schema}: line {error.lineno} is not JSON: {error.msg}") from None
+        if not isinstance(content, dict):
+            raise ValueError(f'{self.schema}: the schema must be a JSON object such as {{"zip": "categorical"}}')
+        return {name: spec_from_json(name, value) for name, value in content.items()}
+
+    def missing_codes(self) -> dict[str, list[Any]] | None:
+        """
+        >>> ColumnOptions(missing=["age=-1,999", "town=unknown"]).missing_codes()
+        {'age': [-1, 999], 'town': ['unknown']}
+        """
+        codes: dict[str, list[Any]] = {}
+        for option in self.missing or ():
+            name, equals, values = option.partition("=")
+            if not equals:
+                raise ValueError(f"--missing {option}: write it as column=code,code")
+            codes.setdefault(name, []).extend(map(literal, values.split(",")))
+        return codes or None
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How long a model is trained."""
+
+    effort: Annotated[str, typer.Option(help="How much time to spend for better results: fast, default or best.")] = (
+        "default"
+    )
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="The largest number of training steps, whatever the effort.")
+    ] = None
+
+
+def literal(text: str) -> Any:
+    """A number where the text reads as one.
+
+    >>> literal("-1"), literal("2.5"), literal("none")
+    (-1, 2.5, 'none')
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, with the fields of its dataclass parameters as parameters of its own, which typer can read."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            types = get_type_hints(groups[name], include_extras=True)
+            found = [(f.name, f.default, types[f.name]) for f in dataclasses.fields(groups[name])]
+        else:
+            found = [(name, parameter.default, hints[name])]
+        parameters += [
+            inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for each, default, annotation in found
+        ]
+
+    @functools.wraps(command)
+    def merged(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
+        command(**given)
+
+    merged.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    merged.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return merged

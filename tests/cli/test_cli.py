@@ -8,19 +8,23 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from benchmarks import scaling, sizes
 from vsae import load
 from vsae.cli.app import app
 from vsae.cli.demo import run
+from vsae.cli.options import ColumnOptions, TextOptions, TrainingOptions
 from vsae.datasets import make_clinic
 from vsae.files import read_table, write_table
 from vsae.model.config import VSAEConfig
+from vsae.table.specs import SPECS
 
 needs_data = pytest.mark.skipif("VSAE_DATA" not in os.environ, reason="VSAE_DATA is not set: no UCI tables here")
 
@@ -51,6 +55,21 @@ def test_help_does_not_import_torch():
     code = "import sys, vsae.cli.app\nassert 'torch' not in sys.modules and 'sklearn' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert "impute" in command("--help").stdout
+
+
+def test_the_help_names_every_kind_that_a_file_may_hold():
+    help_of_schema = ColumnOptions.__dataclass_fields__["schema"].type
+    for kind in SPECS:
+        assert kind in str(help_of_schema) or kind == "image"
+
+
+@pytest.mark.parametrize("name", ["impute", "fit", "inspect"])
+def test_shared_options_are_options_of_the_command(name):
+    parameters = {parameter.name for parameter in get_command(app).commands[name].params}
+    groups = [TextOptions, ColumnOptions] if name == "inspect" else [TextOptions, ColumnOptions, TrainingOptions]
+    for group in groups:
+        assert {field.name for field in fields(group)} <= parameters
+    assert not {"text", "columns", "training"} & parameters
 
 
 # --- impute

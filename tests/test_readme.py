@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from vsae.fitting.presets import config_for
+
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
@@ -16,10 +18,9 @@ def shown(kind: str, name: str) -> str:
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    from vsae.model.config import VSAEConfig
-
+    """An empty folder, and fits of few steps."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("vsae.fitting.fit.VSAEConfig", lambda: VSAEConfig(steps=30))
+    monkeypatch.setattr("vsae.estimator.config_for", lambda *given, **changes: config_for(*given, **changes, steps=30))
 
 
 def test_the_python_example(elsewhere, capsys):
@@ -34,6 +35,8 @@ def test_the_python_example(elsewhere, capsys):
     assert (filled.dtypes == df.dtypes).all()
     assert names["women"]["income"].isna().all()  # as it was asked to be
     assert names["rows"].isna().any().any()
+    assert ((names["chances"] >= 0) & (names["chances"] <= 1)).all()
+    assert names["imputer"].fitted_.history.records[-1]["step"] <= 30  # that they are short is no accident
 
 
 def test_the_shell_example(elsewhere):

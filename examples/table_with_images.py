@@ -41,24 +41,24 @@ def plants(n: int, rng: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame({"height": height, "age": age, "species": species, "photo": pd.Series(photos, dtype=object)})
 
 
-def with_holes(complete: pd.DataFrame, rate: float, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
-    """The table with holes, and where they are."""
-    holes = rng.random(complete.shape) < rate
+def with_missing(complete: pd.DataFrame, rate: float, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
+    """The table with missing cells, and which these are."""
+    missing = rng.random(complete.shape) < rate
     table = complete.copy()
     for j, name in enumerate(table.columns):
-        table[name] = table[name].where(~holes[:, j], None if table[name].dtype == object else np.nan)
-    return table, holes
+        table[name] = table[name].where(~missing[:, j], None if table[name].dtype == object else np.nan)
+    return table, missing
 
 
 def stacked(photos: pd.Series) -> np.ndarray:
     return np.stack([np.asarray(each, dtype=np.float64) for each in photos]) / 255
 
 
-def errors(truth: pd.DataFrame, filled: pd.DataFrame, holes: np.ndarray) -> dict[str, float]:
-    """Root mean squared errors of numbers and pixels, and the share of species that are wrong; in the holes."""
+def errors(truth: pd.DataFrame, filled: pd.DataFrame, missing: np.ndarray) -> dict[str, float]:
+    """Root mean squared errors of numbers and pixels, and the share of species that are wrong; of missing cells."""
     out = {}
     for j, name in enumerate(truth.columns):
-        x, y = truth[name][holes[:, j]], filled[name][holes[:, j]]
+        x, y = truth[name][missing[:, j]], filled[name][missing[:, j]]
         if name == "species":
             out[name] = float((x != y).mean())
         elif name == "photo":
@@ -85,14 +85,14 @@ def main(rows: int = 1500, **options: object) -> dict[str, tuple[float, float]]:
     """Fit, fill, print; per column the error and that of the trivial estimate."""
     rng = np.random.default_rng(0)
     complete = plants(rows, rng)
-    table, holes = with_holes(complete, 0.3, rng)
+    table, missing = with_missing(complete, 0.3, rng)
     imputer = VSAEImputer(random_state=0, **options).fit(table)  # photos are recognised; paths of files need "image"
     print(imputer.schema_)
-    ours = errors(complete, imputer.transform(table), holes)
-    theirs = errors(complete, trivial(table), holes)
-    print(f"\n{'error in the holes':<22}{'vsae':>8}{'mean / mode':>14}")
+    ours = errors(complete, imputer.transform(table), missing)
+    theirs = errors(complete, trivial(table), missing)
+    print(f"\n{'error of missing cells':<24}{'vsae':>8}{'mean / mode':>14}")
     for name, error in ours.items():
-        print(f"{name:<22}{error:>8.3f}{theirs[name]:>14.3f}")
+        print(f"{name:<24}{error:>8.3f}{theirs[name]:>14.3f}")
 
     print("\nfrom a photo alone, and what it shows:")
     seen = plants(3, rng)

@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import urllib.request
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.data.schema import Schema, categorical, image, vector
-from vsae.datasets.places import DownloadError, cache, find
-from vsae.storage.atomic import written_beside
+from vsae.datasets.places import DownloadError, cache, fetch, find, kept
 
 Part = Literal["train", "test"]
 
@@ -100,15 +97,11 @@ def download_images(name: str, root: str | Path | None = None) -> Path:
         raise ValueError(f"unknown images {name!r}; choose one of {', '.join(_HOMES)}")
     folder = (cache() if root is None else Path(root)) / name
     for file in (file for files in _FILES.values() for file in files):
-        content = _fetch(name, _HOMES[name] + file, file)
+        content = fetch(f"images {name!r}", _HOMES[name] + file, f"{name}/{file}")
         if hashlib.md5(content, usedforsecurity=False).hexdigest() != _MD5[f"{name}/{file}"]:
             raise DownloadError(f"images {name!r}: {_HOMES[name]}{file} is not the published file; nothing was kept")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with written_beside(folder / file) as beside:
-                Path(beside).write_bytes(content)
-        except OSError as error:
-            raise DownloadError(f"images {name!r}: cannot write into {folder} ({error})") from None
+        with kept(f"images {name!r}", folder / file) as beside:
+            beside.write_bytes(content)
     return folder
 
 
@@ -178,14 +171,3 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
     if len(content) - start != shape.prod():
         raise ValueError(f"{path}: {len(content) - start} bytes where {shape.prod()} are announced; fetch it again")
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
-
-
-def _fetch(name: str, url: str, file: str) -> bytes:
-    try:
-        with urllib.request.urlopen(url, timeout=60) as reply:
-            content: bytes = reply.read()
-        return content
-    except (OSError, HTTPException) as error:
-        raise DownloadError(
-            f"images {name!r}: cannot fetch {url} ({error}); put {name}/{file} into a folder and set VSAE_DATA to it"
-        ) from None

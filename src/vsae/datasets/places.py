@@ -1,9 +1,17 @@
-"""Where data sets are: in a folder that is named, in $VSAE_DATA, or in the user's cache; and what is said if not."""
+"""Where data sets are: in a given folder, in $VSAE_DATA, or in the user's cache; and how they are fetched into it."""
 
 from __future__ import annotations
 
 import os
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
+
+from vsae.storage.atomic import written_beside
+
+_SECONDS = 60  # without an answer
 
 
 class DataNotFound(FileNotFoundError):
@@ -34,3 +42,26 @@ def find(what: str, file: str, root: str | Path | None, remedy: str) -> Path:
     raise DataNotFound(
         f"{what}: there is no file {file} in {looked}; {put} to a folder that has it{remedy.format(call=call)}"
     )
+
+
+def fetch(what: str, url: str, file: str) -> bytes:
+    """The content of `url`, which is to be kept in `file`."""
+    try:
+        with urllib.request.urlopen(url, timeout=_SECONDS) as reply:
+            content: bytes = reply.read()
+        return content
+    except (OSError, HTTPException) as error:  # a chain of socket tracebacks would bury the cause
+        raise DownloadError(
+            f"{what}: cannot fetch {url} ({error}); put {file} into a folder and set VSAE_DATA to it"
+        ) from None
+
+
+@contextmanager
+def kept(what: str, path: Path) -> Iterator[Path]:
+    """A file to write to and to check, which then takes the place of `path`; a broken one leaves nothing behind."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with written_beside(path) as beside:
+            yield beside
+    except OSError as error:
+        raise DownloadError(f"{what}: cannot write into {path.parent} ({error})") from None

@@ -16,18 +16,15 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
-import urllib.request
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 
 import numpy as np
 
 from vsae.data.schema import Attribute, Schema, categorical, ordinal, real
-from vsae.datasets.places import DownloadError, cache, find
+from vsae.datasets.places import DownloadError, cache, fetch, find, kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,12 +219,9 @@ def download(name: str, root: str | Path | None = None) -> Path:
         raise DownloadError(
             f"table {name!r}: {source.urls[0]} gave {len(rows)} rows, not {source.rows}; nothing was kept"
         )
-    folder = cache() if root is None else Path(root)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return _write_checked(name, source, rows, folder / source.file)
-    except OSError as error:
-        raise DownloadError(f"table {name!r}: cannot write into {folder} ({error})") from None
+    path = (cache() if root is None else Path(root)) / source.file
+    _write_checked(name, source, rows, path)
+    return path
 
 
 def _source(name: str) -> _Source:
@@ -319,15 +313,9 @@ def _duplicates(rows: list[tuple[str, ...]]) -> np.ndarray:
 
 def _fetch(name: str, url: str) -> str:
     try:
-        with urllib.request.urlopen(url, timeout=30) as reply:
-            content: bytes = reply.read()
-        return content.decode("utf-8-sig")
-    except (OSError, HTTPException, UnicodeDecodeError) as error:
-        # the cause is in the line; a chain of socket tracebacks would bury it
-        raise DownloadError(
-            f"table {name!r}: cannot fetch {url} ({error}); "
-            f"put {_SOURCES[name].file} into a folder and set VSAE_DATA to it"
-        ) from None
+        return fetch(f"table {name!r}", url, _SOURCES[name].file).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DownloadError(f"table {name!r}: {url} is not UTF-8 text ({error}); nothing was kept") from None
 
 
 def _public_rows(name: str, source: _Source, text: str) -> Iterator[list[str]]:
@@ -348,17 +336,13 @@ def _public_rows(name: str, source: _Source, text: str) -> Iterator[list[str]]:
         yield ["" if cell == "?" else cell for cell in cells]
 
 
-def _write_checked(name: str, source: _Source, rows: list[list[str]], path: Path) -> Path:
-    """Write beside `path`, read it back, then rename: an existing file is never left half-written."""
+def _write_checked(name: str, source: _Source, rows: list[list[str]], path: Path) -> None:
+    """Write the table, and read it before it takes its place."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows([source.header, *rows])
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(gzip.compress(text.getvalue().encode("utf-8"), mtime=0))
-        _parse(name, source, beside)
-        beside.replace(path)
+        with kept(f"table {name!r}", path) as beside:
+            beside.write_bytes(gzip.compress(text.getvalue().encode("utf-8"), mtime=0))
+            _parse(name, source, beside)
     except ValueError as error:
         raise DownloadError(f"table {name!r}: the public copy cannot be read ({error}); nothing was kept") from None
-    finally:
-        beside.unlink(missing_ok=True)
-    return path

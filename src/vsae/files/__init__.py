@@ -67,8 +67,8 @@ class FileTable:
 
     data: Columns | pyarrow.Table
     format: FileFormat
-    encoding: str | None  # as found out or given; None for binary formats
-    notes: tuple[str, ...]  # one-line remarks for the user, e.g. on a guessed encoding
+    encoding: str | None  # as detected or given; None for binary formats
+    notes: tuple[str, ...]  # one line each, for the user, e.g. on a detected encoding
     layout: Delimited | JsonLines | Arrow = field(repr=False)  # what the file looked like beside its values
 
     def write(self, path: AnyPath, filled: TableData, *, format: str | None = None) -> None:

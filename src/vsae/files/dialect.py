@@ -1,4 +1,4 @@
-"""How a delimited text falls into records and fields: delimiter, quotes and newline, given or found out."""
+"""How a delimited text falls into records and fields: delimiter, quotes and newline, given or detected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import islice
 from vsae.files.storage import FileError
 
 DELIMITED = {"csv": ",", "tsv": "\t", "txt": "\t"}  # format → delimiter when nothing says otherwise
-_DELIMITERS = (",", ";", "\t", "|")  # found out; others must be given
+_DELIMITERS = (",", ";", "\t", "|")  # detected; others must be given
 _QUOTED = re.compile(r'"([^"]*(?:""[^"]*)*)"(.*)', re.S)
 
 

@@ -197,7 +197,7 @@ class TextSource:
 
 
 def decode(where: str, content: bytes, encoding: str | None) -> tuple[str, TextSource, tuple[str, ...]]:
-    """(text, source, remarks for the user); an `encoding` of None is found out.
+    """(text, source, notes for the user); an `encoding` of None is detected.
 
     >>> decode("a.csv", "Zürich".encode("latin-1"), None)[:2]
     ('Zürich', TextSource(where='a.csv', encoding='cp1252', bom=''))

@@ -67,7 +67,7 @@ class Backend(ABC):
 
     @abstractmethod
     def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
-        """The column with `values` at the rows `where`; categories are added when they are wanting."""
+        """The column with `values` at the rows `where`; categories are added where they are lacking."""
 
     @abstractmethod
     def with_nulls(self, column: Column, where: Bools) -> Column:

@@ -73,7 +73,7 @@ def _wrap(native: Any) -> Column:
     return nw.from_native(native, series_only=True)
 
 
-def _wanting(categories: Iterable[Any], values: NDArray[Any]) -> list[Any]:
+def _lacking(categories: Iterable[Any], values: NDArray[Any]) -> list[Any]:
     """The values that are not among the categories, once each."""
     known = set(categories)
     return [value for value in dict.fromkeys(values.tolist()) if value not in known]
@@ -127,7 +127,7 @@ class Pandas(_Frames, HoldsArrays):
     def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
         native = column.to_native().copy()
         if isinstance(native.dtype, self.library.CategoricalDtype):
-            native = native.cat.add_categories(_wanting(native.dtype.categories, values))
+            native = native.cat.add_categories(_lacking(native.dtype.categories, values))
         native.iloc[where] = self.new(values, _wrap(native)).to_native().array  # pandas 2 trips over some Series
         return _wrap(native)
 
@@ -174,7 +174,7 @@ class Polars(_Frames):
     def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
         dtype = self.dtype(column)
         if isinstance(dtype, self.library.Enum):
-            wide = self.library.Enum([*dtype.categories, *_wanting(dtype.categories, values)])
+            wide = self.library.Enum([*dtype.categories, *_lacking(dtype.categories, values)])
             column = _wrap(column.to_native().cast(wide))
         return column.scatter(where, self.new(values, column))
 
@@ -240,9 +240,9 @@ class Arrow(_Frames):
         if not self._is_dictionary(dtype):
             return column
         dictionary = self._dictionary(column)
-        wanting = self.library.array(_wanting(dictionary.to_pylist(), values), type=dtype.value_type)
+        lacking = self.library.array(_lacking(dictionary.to_pylist(), values), type=dtype.value_type)
         plain = column.to_native().cast(dtype.value_type)
-        return self._encoded(plain, dtype, self.library.concat_arrays([dictionary, wanting]))
+        return self._encoded(plain, dtype, self.library.concat_arrays([dictionary, lacking]))
 
     def _dictionary(self, column: Column) -> Any:
         native = column.to_native().unify_dictionaries()  # each chunk may have its own

@@ -27,7 +27,7 @@ _LONG = 200  # characters of a path that an error shows
 
 
 class NotAnImage(ValueError):
-    """What a cell holds is no image, or not one of the column's shape; the message says what is the matter."""
+    """The value of a cell is not an image, or has another shape than the column; the message says which."""
 
 
 def is_path(value: Any) -> bool:

@@ -104,7 +104,7 @@ def _infer(name: str, facts: Facts) -> Spec:
 
 
 def _with_shape(plan: ColumnPlan, cells: Cells, spec: Image) -> ColumnPlan:
-    """The shape asked for, or that of the first image; all are read once, so that one that is none is told now."""
+    """The shape asked for, or that of the first image. All are read once, so that an unreadable one is refused now."""
     first = cells.values[0]
     try:
         shape, layout = shape_and_layout(first, spec.shape)

@@ -18,7 +18,7 @@ from vsae.data.schema import Attribute, Family, Variable
 from vsae.model.likelihoods import CumulativeHead
 from vsae.model.nets import GroupedLinear
 from vsae.model.vsae import VSAE
-from vsae.training.objective import Elbo
+from vsae.training.elbo import Elbo
 
 
 class LoopVSAE(nn.Module):
@@ -27,8 +27,8 @@ class LoopVSAE(nn.Module):
     def __init__(self, model: VSAE) -> None:
         super().__init__()
         config = model.config
-        assert (config.members, config.holes, config.features, config.proposal) == (1, "zero", "plain", "selective")
-        assert not config.guess
+        assert (config.members, config.fill, config.features, config.proposal) == (1, "zero", "plain", "selective")
+        assert not config.gaussian
         self.schema, self.config = model.schema, config
         self.attributive = nn.ModuleList(_attributive(model, i, attribute) for i, attribute in enumerate(self.schema))
         self.collective = _collective(model)

@@ -21,7 +21,7 @@ from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
 from vsae.generation.privacy import Closeness, closeness
 from vsae.model.config import VSAEConfig
-from vsae.model.latent_model import found_device
+from vsae.model.latent_model import resolve_device
 from vsae.progress import training_progress
 from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError
@@ -243,7 +243,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         The lowest rows are the odd ones. A row with fewer cells scores higher: compare rows with like holes.
         """
         _, encoded = self._encoded(X)
-        return self.fitted_.density(encoded.columns, encoded.mask) if encoded.n_rows else np.zeros(0)
+        return self.fitted_.score_samples(encoded.columns, encoded.mask) if encoded.n_rows else np.zeros(0)
 
     def closeness(self, rows: Any, X: Any) -> Closeness | None:
         """Whether generated `rows` are copies of those of `X`, say of the table fitted on: see `Closeness`."""
@@ -330,7 +330,7 @@ def _number(name: str, value: Any) -> int:
 def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     """An imputer from a file that `VSAEImputer.save` wrote."""
     tensors, content = checkpoint.read(path, "imputer")
-    there = found_device(device)
+    there = resolve_device(device)
     with checkpoint.parts_of(path):
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
         imputer = VSAEImputer(unknown=content["unknown"], config=fitted.model.config, device=device)

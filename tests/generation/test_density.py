@@ -1,4 +1,4 @@
-"""`density` is near the log-likelihood of what is seen, in the units of the table."""
+"""`score_samples` is near the log-likelihood of what is seen, in the units of the table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fitted():
 
 def test_it_is_near_the_truth_in_natural_units(fitted):
     new = gaussian(400, 2)
-    found = fitted.density(new, np.ones((400, 3), dtype=bool))
+    found = fitted.score_samples(new, np.ones((400, 3), dtype=bool))
     truth = stats.multivariate_normal(np.zeros(3), COVARIANCE).logpdf(np.stack(list(new.values()), axis=1))
     assert -0.5 < (found - truth).mean() < 0.1  # below it, but for chance
     assert stats.spearmanr(found, truth).statistic > 0.8
@@ -37,7 +37,7 @@ def test_rows_against_the_grain_are_unlikely(fitted):
     new = gaussian(300, 3)
     odd = {**new, "b": -new["b"]}
     everything = np.ones((300, 3), dtype=bool)
-    assert (fitted.density(odd, everything) < fitted.density(new, everything)).mean() > 0.75
+    assert (fitted.score_samples(odd, everything) < fitted.score_samples(new, everything)).mean() > 0.75
 
 
 def test_what_is_not_observed_is_not_read(fitted):
@@ -45,7 +45,7 @@ def test_what_is_not_observed_is_not_read(fitted):
     mask = np.ones((20, 3), dtype=bool)
     mask[:, 1] = False
     other = {**new, "b": np.full(20, np.nan)}
-    np.testing.assert_array_equal(fitted.density(new, mask), fitted.density(other, mask))
+    np.testing.assert_array_equal(fitted.score_samples(new, mask), fitted.score_samples(other, mask))
 
 
 def test_masks_count_when_they_are_modelled():
@@ -56,6 +56,6 @@ def test_masks_count_when_they_are_modelled():
     some = {name: x[:100] for name, x in columns.items()}
     often, never = np.tile([True, True, False], (100, 1)), np.tile([False, True, False], (100, 1))
     alone = stats.norm(0, 1).logpdf(some["b"])
-    assert (fitted.density(some, never) - alone).mean() < -3  # a never was missing
+    assert (fitted.score_samples(some, never) - alone).mean() < -3  # a never was missing
     pair = stats.multivariate_normal([0, 0], COVARIANCE[:2, :2]).logpdf(np.stack([some["a"], some["b"]], axis=1))
-    assert (fitted.density(some, often) - pair).mean() == pytest.approx(np.log(0.5), abs=0.5)
+    assert (fitted.score_samples(some, often) - pair).mean() == pytest.approx(np.log(0.5), abs=0.5)

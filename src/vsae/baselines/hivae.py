@@ -1,4 +1,4 @@
-"""HI-VAE (Nazábal et al. 2020): heterogeneous likelihoods and a mixture prior; holes are taken to be MCAR.
+"""HI-VAE (Nazábal et al. 2020): heterogeneous likelihoods and a mixture prior; missing cells are taken to be MCAR.
 
     s ~ uniform over S components      q(s | x_o), drawn by the Gumbel-softmax trick
     z ~ N(μ(s), I)                     q(z | x_o, s)
@@ -24,7 +24,7 @@ from vsae.model.generative import DataDistribution, Heads
 from vsae.model.latent_model import Draws, Noise
 from vsae.model.nets import MLP, GroupedLinear
 from vsae.model.proposals import DiagonalNormal
-from vsae.training.objective import Elbo
+from vsae.training.elbo import Elbo
 
 COMPONENTS = 10  # S
 _FEWEST_NUMBERS, _MOST_NUMBERS = 5, 64  # of y for an attribute; more than 5 where one has many entries
@@ -32,7 +32,7 @@ _LEAST_TEMPERATURE = 0.1
 
 
 class HIVAE(RowReader):
-    """Scales are learned, holes are zero: its paper's choices, not VSAE's."""
+    """Scales are learned, missing cells are zero: its paper's choices, not VSAE's."""
 
     settings = OWN_CHOICES
     slots: Tensor

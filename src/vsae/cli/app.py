@@ -453,7 +453,7 @@ def run_conditions(
 def one_line_errors(quiet: bool) -> Iterator[None]:
     """What is wrong with the input ends the program with one line and code 1; warnings are one line each."""
     from vsae.storage.checkpoint import FileFormatError
-    from vsae.training.loop import TrainingDiverged
+    from vsae.training.history import TrainingDiverged
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if not quiet:
@@ -497,7 +497,7 @@ def fitted(
     from vsae.estimator import VSAEImputer
     from vsae.fitting.presets import EFFORTS
     from vsae.table import Image
-    from vsae.training.loop import OtherTraining
+    from vsae.training.history import OtherTraining
 
     if effort not in EFFORTS:
         raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {effort!r}", param_hint="--effort")

@@ -218,6 +218,25 @@ class Schema:
             for (family, _, _), variables in sorted(members.items(), key=lambda item: item[0])
         )
 
+    @cached_property
+    def block(self) -> dict[str, Block]:
+        """The blocks by name."""
+        return {block.name: block for block in self.blocks}
+
+    @cached_property
+    def number_blocks(self) -> list[Block]:
+        """Blocks whose variables are one number each."""
+        return [block for block in self.blocks if block.family in (Family.GAUSSIAN, Family.INTERVAL)]
+
+    @cached_property
+    def standardised_blocks(self) -> list[Block]:
+        """Those, and the blocks of vectors: everything that has units."""
+        return [block for block in self.blocks if block.family not in (*DISCRETE, Family.IMAGE)]
+
+    @cached_property
+    def image_blocks(self) -> list[Block]:
+        return [block for block in self.blocks if block.family is Family.IMAGE]
+
     def to_json(self) -> list[dict[str, Any]]:
         return [
             {

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from vsae.data.schema import Kind, Schema
-from vsae.model.config import VSAEConfig
-from vsae.model.nets import NetShape
+from vsae.model.config import NetShape, VSAEConfig
 
 Effort = Literal["fast", "default", "best"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
@@ -82,7 +81,7 @@ def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
         "mask_net": NetShape(64, 1),
         "variance": "column",
         "remask": (0.3, 0.7),
-        "hiding": "alike",
+        "remask_rates": "alike",
         "mask_weight": 0.1,
         "prior_rows": "complete",
         "prior_covariance": "own",
@@ -104,4 +103,4 @@ def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
         settings |= {"members": 8, "latent_dim": 16, "kl_visible": 0.02, "kl_hidden": 0.006, "match": 0.05}
     if rows < _FEW_ROWS:  # held-out cells, which go back into training; else rows, as there are enough
         return settings | {"refit": 0.3}
-    return settings | {"validation": "rows", "validation_share": 0.05, "refit": 0.0, "trust": False}
+    return settings | {"validation": "rows", "validation_share": 0.05, "refit": 0.0, "shrinkage": False}

@@ -1,13 +1,8 @@
-"""The bound of Eq. 9 as a sum of named terms, and the weights it gets in training.
-
-L' = E_z[ Σ_{j∈U} E log p(x_j | m, z) ] + E_z[ Σ_{i∈O} log p(x_i | m, z) ] + E_z[ log p(m | z) ] - KL(q ‖ p(z))
-          x_unobserved                        x_observed                         mask                kl
-"""
+"""The bound of Eq. 9 for a batch, and the weights its terms get in training."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,28 +12,9 @@ from vsae.model.config import VSAEConfig
 from vsae.model.generative import DataDistribution
 from vsae.model.proposals import DiagonalNormal
 from vsae.model.vsae import VSAE
+from vsae.training.elbo import Elbo
 
 Statistics = Mapping[str, Tensor]  # block name → what the E step knows of the unobserved cells
-
-
-class Elbo(NamedTuple):
-    """The four terms, with the paper's signs. Each (E, B, M), attribute by attribute, or (E, B) after `rows()`."""
-
-    x_observed: Tensor
-    x_unobserved: Tensor
-    mask: Tensor
-    kl: Tensor
-
-    @property
-    def total(self) -> Tensor:
-        return self.x_observed + self.x_unobserved + self.mask - self.kl
-
-    def rows(self) -> Elbo:
-        return Elbo(*(term.sum(-1) for term in self))
-
-    def mean(self) -> Elbo:
-        """Average over rows, (E,)."""
-        return Elbo(*(term.mean(-1) for term in self.rows()))
 
 
 def expected_log_likelihood(model: VSAE, data: DataDistribution, statistics: Statistics) -> Tensor:
@@ -94,8 +70,8 @@ def objective(model: VSAE, batch: Batch, visible: Tensor, statistics: Statistics
     terms = _elbo(model, q.selective, batch, visible, statistics)
     value = loss(terms, visible, model.config, model.balance)
     if model.config.match > 0 and model.config.proposal == "selective":
-        apart = q.attributive.kl_to(q.collective) * (batch.usable & ~visible)
-        value = value + model.config.match * apart.sum(-1).mean(-1).sum()
+        disagreement = q.attributive.kl_to(q.collective) * (batch.usable & ~visible)
+        value = value + model.config.match * disagreement.sum(-1).mean(-1).sum()
     return terms, value
 
 

@@ -18,7 +18,7 @@ from vsae.data.schema import Attribute, Family, Variable
 from vsae.model.likelihoods import CumulativeHead
 from vsae.model.nets import GroupedLinear
 from vsae.model.vsae import VSAE
-from vsae.training.elbo import Elbo
+from vsae.training.objective import Elbo
 
 
 class LoopVSAE(nn.Module):

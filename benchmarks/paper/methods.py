@@ -24,12 +24,11 @@ from benchmarks.peers.grid import TaskData
 from benchmarks.peers.processes import ADAPTERS, THREADS, last_error
 from benchmarks.peers.runner import scored as scored_answer
 from vsae.baselines import BASELINES, Baseline
-from vsae.fitting.baseline import baseline_config, parameters
 from vsae.data.randomness import private_rng
+from vsae.fitting.baseline import baseline_config, parameters
 from vsae.fitting.fit import fit, fit_apart
-from vsae.fitting.fitted import FittedVSAE
+from vsae.fitting.fitted import FittedModel, FittedVSAE
 from vsae.fitting.presets import config_for
-from vsae.fitting.fitted import FittedModel
 from vsae.model.config import VSAEConfig
 from vsae.model.vsae import VSAE
 

@@ -22,18 +22,16 @@ from benchmarks.digits import digit_reader
 from benchmarks.paper.methods import DEFAULT, PAPER, training_record
 from benchmarks.pictures import packed
 from vsae.baselines import BASELINES, Baseline
-from vsae.fitting.baseline import baseline_config, parameters
 from vsae.data.missingness import MCAR
 from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE, Kind
 from vsae.datasets import Modalities, load_modalities
 from vsae.datasets.modalities import DIGITS
+from vsae.fitting.baseline import baseline_config, parameters
 from vsae.fitting.fit import fit, fit_apart
-from vsae.fitting.fitted import FittedVSAE
+from vsae.fitting.fitted import FittedModel, FittedVSAE
 from vsae.fitting.presets import config_for
-from vsae.fitting.fitted import FittedModel
-from vsae.model.config import VSAEConfig
-from vsae.model.config import NetShape
+from vsae.model.config import NetShape, VSAEConfig
 from vsae.model.vsae import VSAE
 
 TRIVIAL, ORACLE = "mean / mode", "class mean"

@@ -15,9 +15,8 @@ from vsae.data.schema import Schema, real
 from vsae.model.config import NetShape, VSAEConfig
 from vsae.model.nets import MLP
 from vsae.model.vsae import VSAE
-from vsae.training.elbo import Elbo
 from vsae.training.em import e_step, m_step
-from vsae.training.objective import elbo, loss
+from vsae.training.objective import Elbo, elbo, loss
 
 LIFT = 50.0  # a bias that keeps every ReLU open, so that a network is a linear map
 

@@ -9,7 +9,7 @@ from vsae.baselines.base import RowAutoencoder, loss_of
 from vsae.data.batch import Batch
 from vsae.model.generative import DataDistribution
 from vsae.model.latent_model import Draws, Noise
-from vsae.training.elbo import Elbo
+from vsae.training.objective import Elbo
 
 
 class Autoencoder(RowAutoencoder):

@@ -17,7 +17,7 @@ from vsae.model.inputs import JointInput
 from vsae.model.latent_model import Draws, LatentModel, Noise
 from vsae.model.nets import GroupedLinear, Hidden
 from vsae.model.proposals import DiagonalNormal, as_proposal
-from vsae.training.elbo import Elbo
+from vsae.training.objective import Elbo
 
 #: What HI-VAE's and MIWAE's own papers choose where VSAE's chooses otherwise: learned scales, standardised, no noise.
 OWN_CHOICES = {"variance": "cell", "scaling": "standard", "fill": "zero"}

@@ -4,7 +4,7 @@
     z ~ N(μ(s), I)                     q(z | x_o, s)
     y = g(z), a few numbers an attribute, and x_i ~ p(x_i | y_i, s): each attribute has a head of its own
 
-Holes are filled with zeros, and only observed cells enter the bound.
+Missing cells are filled with zeros, and only observed cells enter the bound.
 DIFF(HI-VAE): the temperature of the Gumbel-softmax falls to .1; its inputs are standardised once, not batch by batch.
 """
 
@@ -24,11 +24,11 @@ from vsae.model.generative import DataDistribution, Heads
 from vsae.model.latent_model import Draws, Noise
 from vsae.model.nets import MLP, GroupedLinear
 from vsae.model.proposals import DiagonalNormal
-from vsae.training.elbo import Elbo
+from vsae.training.objective import Elbo
 
 COMPONENTS = 10  # S
 _FEWEST_NUMBERS, _MOST_NUMBERS = 5, 64  # of y for an attribute; more than 5 where one has many entries
-_LEAST_TEMPERATURE = 0.1
+_LEAST_TEMPERATURE = 0.1  # of the Gumbel softmax: below it gradients vanish
 
 
 class HIVAE(RowReader):

@@ -15,7 +15,7 @@ from torch import Tensor
 from vsae.baselines.base import OWN_CHOICES, RowAutoencoder
 from vsae.data.batch import Batch
 from vsae.model.latent_model import Draws, Noise
-from vsae.training.elbo import Elbo
+from vsae.training.objective import Elbo
 
 
 class MIWAE(RowAutoencoder):

@@ -18,7 +18,7 @@ from vsae.data.batch import Batch
 from vsae.data.schema import Schema
 from vsae.model.config import VSAEConfig
 from vsae.model.proposals import AttributiveProposal, DiagonalNormal
-from vsae.training.elbo import Elbo
+from vsae.training.objective import Elbo
 
 
 def product_of_experts(experts: DiagonalNormal, observed: Tensor) -> DiagonalNormal:

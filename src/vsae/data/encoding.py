@@ -37,7 +37,7 @@ Scaling = Literal["standard", "minmax"]
 
 _BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
 _DECIMALS = range(-3, 7)  # that numbers may have; beyond, they come as they are
-_COMMON = 0.1  # of a column's cells; well below what a sample of them must show for a lump (calibration.py)
+_COMMON = 0.1  # of a column's cells; well below the share at which draws take it for a point mass (calibration.py)
 _HIT = 1e-5  # standard units; float32 has seven digits
 _SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
 

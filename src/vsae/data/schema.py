@@ -257,8 +257,8 @@ def _variable_to_json(v: Variable) -> dict[str, Any]:
 
 
 def _variable_from_json(v: dict[str, Any]) -> Variable:
-    picture = {"shape": tuple(v["shape"]), "pixels": v["pixels"]} if "shape" in v else {}
-    return Variable(v["name"], Kind(v["kind"]), v["size"], v["min"], v["max"], **picture)
+    image = {"shape": tuple(v["shape"]), "pixels": v["pixels"]} if "shape" in v else {}
+    return Variable(v["name"], Kind(v["kind"]), v["size"], v["min"], v["max"], **image)
 
 
 def _refuse_twins(what: str, names: list[str]) -> None:
@@ -298,7 +298,7 @@ def vector(name: str, width: int) -> Attribute:
 
 
 def image(name: str, shape: tuple[int, int, int] = (1, 28, 28), *, pixels: Pixels = "gaussian") -> Attribute:
-    """A picture of (channels, height, width) pixels, each in [0, 1].
+    """An image of (channels, height, width) pixels, each in [0, 1].
 
     >>> Schema([image("left"), image("right"), image("photo", (3, 32, 32))]).blocks[0].name
     'image1x28x28'

@@ -27,8 +27,8 @@ _SIZES = {
     "default": _Size(members=4, width=96, steps=11.0, most_steps=2000),
     "best": _Size(members=12, width=96, steps=16.0, most_steps=4000, batch_size=256),
 }
-_FEWEST_STEPS = 150
-_MANY_ROWS = 50_000  # of these, to fill the holes takes longer than to fit; 4 draws of z err as little as 10
+_FEWEST_STEPS = 150  # a table of 50 rows still needs the learning rate to rise and fall
+_MANY_ROWS = 50_000  # to impute so many takes longer than to fit; 4 draws of z err as little as 10
 _LONG = 4000  # rows; what is longer has more to tell than a few passes bring out, and is given steps in proportion
 
 
@@ -62,7 +62,7 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
 
 
 _WIDE_VECTOR = 16  # entries: from here on a vector is a modality of its own
-_FEW_ROWS = 10_000
+_FEW_ROWS = 10_000  # below that, rows are too few to spare some for validation
 _LONGER = {"fast": 0.3, "default": 1.0, "best": 3.0}  # relative to `default`
 
 

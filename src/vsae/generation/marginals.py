@@ -23,9 +23,9 @@ from vsae.data.columns import Columns, Mask
 from vsae.data.encoding import Encoding
 from vsae.data.schema import DISCRETE, Schema
 
-_KNOTS = 512
-_FEW_VALUES = 64  # a column with no more distinct values has nothing between them,
-_REPEATED = 0.5  # nor has one with fewer distinct values than this share of its cells
+_KNOTS = 512  # quantiles of a column: told from 4,000 rows at most, so finer ones would be single rows
+_FEW_VALUES = 64  # a column with no more distinct values has nothing between them
+_REPEATED = 0.5  # … nor has one with fewer distinct values than this share of its cells
 _FEWEST_CELLS = 20  # to learn from what draws for missing cells are worth
 _SHIFTS = 20  # rounds until the mean of shifted probabilities is the share wanted
 _LEAST = 1e-6  # share of a level

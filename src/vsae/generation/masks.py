@@ -12,7 +12,7 @@ from vsae.data.remasking import remask
 from vsae.imputation.imputer import Imputer
 from vsae.model.vsae import VSAE
 
-_REMASKS = 32  # ways to hide cells of a row when asking for its mask
+_REMASKS = 32  # ways to hide cells of a row when asking for its mask: each is one more pass
 
 
 def refuse_without_mask_model(model: VSAE) -> None:

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from vsae.model.config import AggregationKind
 from vsae.model.nets import GroupedLinear
 
-_QUERIES = 8
+_QUERIES = 8  # as many heads as attention usually has
 
 
 class Aggregation(nn.Module, ABC):

@@ -48,7 +48,10 @@ _RANGES = (
 
 @dataclass(frozen=True)
 class VSAEConfig:
-    """The switches; the comment beside each says what it does and where its value comes from.
+    """The switches; the comment beside each says what it does.
+
+    Values that are not explained were chosen together: by 430 fits of random settings on 22 tables that no benchmark
+    page shows, then by paired fits (docs/decisions/0007). docs/ablation.md has what each ingredient is worth.
 
     >>> VSAEConfig(latent_dim=4).latent_dim, VSAEConfig.paper().kl_hidden
     (4, 1.0)

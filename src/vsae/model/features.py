@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from vsae.model.config import FeatureSet
 
-BINS = 12
+BINS = 12  # pieces of a piecewise-linear function: a few dozen rows lie in each bin of a table of 500
 _KNOTS = 33  # of the piecewise-linear normal score, evenly spaced in it, so that tails are told apart
 _FARTHEST_SCORE = 3.0  # of a knot; beyond the outermost, a score grows as the number does
-_FARTHEST = 8.0
+_FARTHEST = 8.0  # standard deviations: an outlier must not swamp a layer's other inputs
 
 
 class NumberFeatures(nn.Module):

@@ -19,11 +19,11 @@ from vsae.data.schema import Family, Schema
 from vsae.model.features import NumberFeatures
 
 _MOST_ENTRIES = 256  # the cost of a step grows with their square: wider tables do without
-_FEWEST_ROWS, _MOST_ROWS = 1000, 3000  # for the covariance
-_EM_STEPS = 60
+_FEWEST_ROWS, _MOST_ROWS = 1000, 3000  # for the covariance: draws of a short table are repeated, long ones thinned
+_EM_STEPS = 60  # the second half is averaged, as stochastic EM never comes to rest
 _LEAST_SHRINKAGE = 0.02  # of the correlations: no relation is known to the last digit
-_SOLVER_STEPS, _EXACT_STEPS = 12, 40
-_MOST_REGRESSORS = 64  # a number has a matrix of them, squared
+_SOLVER_STEPS, _EXACT_STEPS = 12, 40  # of conjugate gradients: in every training step, and in the fit
+_MOST_REGRESSORS = 64  # each number has a matrix of them, squared: bounds the memory
 
 
 class GaussianImputation(nn.Module):

@@ -24,10 +24,10 @@ from vsae.data.schema import Block, Schema
 from vsae.model.config import ImageNet
 from vsae.model.nets import GroupedLinear
 
-_KERNEL, _STRIDE, _PADDING = 4, 2, 1
+_KERNEL, _STRIDE, _PADDING = 4, 2, 1  # halves any even side, and the way back gives no checkerboards
 _SMALL = 8  # pixels of the shorter side, where halving ends
-_SMALLEST = 4  # and what is no larger is not halved at all
-_MOST_CHANNELS = 128
+_SMALLEST = 4  # … and what is no larger is not halved at all
+_MOST_CHANNELS = 128  # bounds the cost of large images
 
 
 class ImageSettings(NamedTuple):

@@ -24,18 +24,18 @@ from torch import Tensor, nn
 
 _LEFT_OUT = 0.1  # of the rows that the number of components is chosen by
 # LowRankPrior
-_RANK = 128  # directions of dependence: more than 4,000 rows, which it is fitted to, could tell from chance
+_RANK = 128  # directions of dependence that are kept: bounds the size, and the cost of a density
 _OVERSAMPLING = 8  # of the randomised decomposition (Halko et al. 2011 advise 5 to 10)
 _SHARED_COMPONENTS = (1, 4, 16, 32)  # to choose from
 _CLUSTER_DIRECTIONS = 16  # that rows are clustered in: k-means sees only noise in the others
-_SHARED_CLUSTER_STEPS = 15
+_SHARED_CLUSTER_STEPS = 15  # k-means is only a start: the covariance is fitted to what it leaves
 _FEWEST_ROWS = 200  # below that there is one component: 20 left-out rows could not choose
-_SHARED_ROWS_TO_CHOOSE_BY = 1500
+_SHARED_ROWS_TO_CHOOSE_BY = 1500  # each candidate is fitted to them: bounds the time
 # FullPrior
-_OWN_COMPONENTS = (1, 4, 8, 16, 32)
+_OWN_COMPONENTS = (1, 4, 8, 16, 32)  # to choose from
 _ROWS_OF_A_COMPONENT = 40  # at least, on average: its covariance leans on the common one as if d rows had shown that
-_OWN_ROWS_TO_CHOOSE_BY = 4000
-_OWN_CLUSTER_STEPS, _EM_STEPS = 20, 40
+_OWN_ROWS_TO_CHOOSE_BY = 4000  # likewise
+_OWN_CLUSTER_STEPS, _EM_STEPS = 20, 40  # bound the time; EM starts where k-means ends
 _RIDGE = 1e-4  # of the mean variance, added to covariances: latents that never vary still have a density
 
 

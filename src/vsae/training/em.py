@@ -8,8 +8,7 @@ from torch import Tensor
 from vsae.data.batch import Batch
 from vsae.data.remasking import remask
 from vsae.model.vsae import VSAE
-from vsae.training.elbo import Elbo
-from vsae.training.objective import Statistics, objective
+from vsae.training.objective import Elbo, Statistics, objective
 
 
 @torch.no_grad()

@@ -24,8 +24,8 @@ from vsae.data.randomness import private_rng, rng_state, set_rng_state
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import LatentModel
 from vsae.storage import checkpoint
-from vsae.training.elbo import Elbo
 from vsae.training.history import Callback, History, OtherTraining, Progress, TrainingDiverged
+from vsae.training.objective import Elbo
 from vsae.training.optimiser import AdamW
 from vsae.training.validation import HeldOut
 

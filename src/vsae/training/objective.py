@@ -1,8 +1,13 @@
-"""The bound of Eq. 9 for a batch, and the weights its terms get in training."""
+"""The bound of Eq. 9 as a sum of named terms, and the weights it gets in training.
+
+L' = E_z[ Σ_{j∈U} E log p(x_j | m, z) ] + E_z[ Σ_{i∈O} log p(x_i | m, z) ] + E_z[ log p(m | z) ] - KL(q ‖ p(z))
+          x_unobserved                        x_observed                         mask                kl
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,10 +16,31 @@ from vsae.data.batch import Batch
 from vsae.model.config import VSAEConfig
 from vsae.model.generative import DataDistribution
 from vsae.model.proposals import DiagonalNormal
-from vsae.model.vsae import VSAE
-from vsae.training.elbo import Elbo
+
+if TYPE_CHECKING:  # the baselines have an `Elbo`, and do not know VSAE
+    from vsae.model.vsae import VSAE
 
 Statistics = Mapping[str, Tensor]  # block name → what the E step knows of the unobserved cells
+
+
+class Elbo(NamedTuple):
+    """The four terms, with the paper's signs. Each (E, B, M), attribute by attribute, or (E, B) after `rows()`."""
+
+    x_observed: Tensor
+    x_unobserved: Tensor
+    mask: Tensor
+    kl: Tensor
+
+    @property
+    def total(self) -> Tensor:
+        return self.x_observed + self.x_unobserved + self.mask - self.kl
+
+    def rows(self) -> Elbo:
+        return Elbo(*(term.sum(-1) for term in self))
+
+    def mean(self) -> Elbo:
+        """Average over rows, (E,)."""
+        return Elbo(*(term.mean(-1) for term in self.rows()))
 
 
 def expected_log_likelihood(model: VSAE, data: DataDistribution, statistics: Statistics) -> Tensor:

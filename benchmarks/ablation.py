@@ -26,7 +26,7 @@ from vsae.data.missingness import by_name
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
-from vsae.model.nets import NetShape
+from vsae.model.config import NetShape
 from vsae.storage.atomic import write_text
 
 TABLES = ("breast_cancer", "concrete", "whitewine", "german_credit", "mushroom")
@@ -39,7 +39,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no re-masking": {"remask": (0.0, 0.0)},
     "KL weight 1": {"kl_visible": 1.0, "kl_hidden": 1.0},
     "E step of the paper, 20 samples": {"e_step_samples": 20, "e_step_warmup": 5},
-    "no linear guess": {"guess": False},
+    "no linear guess": {"gaussian": False},
     "no matching of the proposals": {"match": 0.0},
     "no mask model": {"mask_modelling": False},
     "the mask counts as the paper has it": {"mask_weight": 1.0},
@@ -51,10 +51,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "two residual blocks": {"collective": NetShape(96, 2, residual=True)},
     "attributive networks with a hidden layer": {"attributive": NetShape(32, 1)},
     "proposals start at σ = 1": {"start_scale": 1.0},
-    "every attribute hidden alike": {"hiding": "alike"},
+    "every attribute hidden alike": {"remask_rates": "alike"},
     "latents of 8": {"latent_dim": 8},
     "no refit": {"refit": 0.0},
-    "estimates trusted as they are": {"trust": False},
+    "estimates trusted as they are": {"shrinkage": False},
     "nothing held out": {"validation_share": 0.0},
     "half the steps": {"steps_share": 0.5},
 }
@@ -73,7 +73,7 @@ def run_one(
     fitted = fit(rows.schema, rows.columns, mask, config, seed=seed, device=device)
     seconds = time.perf_counter() - began
     singles = (
-        FittedVSAE(fitted.model.take_members([e]), fitted.encoding, trust=fitted.trust) for e in range(config.members)
+        FittedVSAE(fitted.model.select_members([e]), fitted.encoding, trust=fitted.trust) for e in range(config.members)
     )
     alone = [data.errors(rows, mask, member.impute(rows.columns, mask)) for member in singles]
     together = data.errors(rows, mask, fitted.impute(rows.columns, mask))

@@ -27,8 +27,8 @@ class LoopVSAE(nn.Module):
     def __init__(self, model: VSAE) -> None:
         super().__init__()
         config = model.config
-        assert (config.members, config.holes, config.features, config.proposal) == (1, "zero", "plain", "selective")
-        assert not config.guess
+        assert (config.members, config.fill, config.features, config.proposal) == (1, "zero", "plain", "selective")
+        assert not config.gaussian
         self.schema, self.config = model.schema, config
         self.attributive = nn.ModuleList(_attributive(model, i, attribute) for i, attribute in enumerate(self.schema))
         self.collective = _collective(model)

@@ -57,7 +57,7 @@ def rows_of(schema: Schema, n: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
 
 def config_of(preset: str) -> VSAEConfig:
     """`paper` without its E step and noise (the loop has neither), or one member of the default."""
-    return VSAEConfig.paper(holes="zero", e_step_samples=0) if preset == "paper" else VSAEConfig(members=1)
+    return VSAEConfig.paper(fill="zero", e_step_samples=0) if preset == "paper" else VSAEConfig(members=1)
 
 
 def measure(table: str, attributes: int, preset: str, what: str, device: str = "cpu") -> dict[str, Any]:

@@ -8,8 +8,7 @@ import torch
 
 from vsae.data.encoding import Encoding
 from vsae.data.schema import Schema, binary, categorical, count, group, ordinal, positive, real, vector
-from vsae.model.config import VSAEConfig
-from vsae.model.nets import NetShape
+from vsae.model.config import NetShape, VSAEConfig
 
 torch.set_num_threads(1)
 
@@ -17,7 +16,7 @@ PLAIN = {
     "latent_dim": 3,
     "members": 1,
     "features": "plain",
-    "guess": False,
+    "gaussian": False,
     "start_scale": 1.0,
     "attributive": NetShape(8, 2),
     "collective": NetShape(16, 2),

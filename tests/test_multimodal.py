@@ -109,7 +109,7 @@ def test_fit_and_impute_rows(dataset):
 
 def test_a_training_loop_of_ones_own(dataset):
     encoding = Encoding.fit(dataset.schema, *columns_of(dataset.schema, dataset))
-    model = VSAE(dataset.schema, VSAEConfig(**SMALL, features="plain", guess=False))
+    model = VSAE(dataset.schema, VSAEConfig(**SMALL, features="plain", gaussian=False))
     optimiser = torch.optim.Adam(model.parameters(), 1e-2)
     losses = []
     for epoch in range(4):

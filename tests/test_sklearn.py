@@ -16,8 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from vsae.estimator import VSAEImputer
-from vsae.model.config import VSAEConfig
-from vsae.model.nets import NetShape
+from vsae.model.config import NetShape, VSAEConfig
 
 TINY = VSAEConfig(
     latent_dim=2,

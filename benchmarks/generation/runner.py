@@ -60,8 +60,8 @@ def judged(real: Reality, folder: Path) -> dict[str, Any]:
     """What generated rows add to a row; such that are none raise."""
     row: dict[str, Any] = json.loads((folder / "generated.json").read_text())
     with np.load(folder / "generated.npz") as file:
-        with_holes = checked(real.given, file["with_holes"], holes=True)
-        complete = checked(real.given, file["complete"], holes=False) if "complete" in file.files else None
+        with_holes = checked(real.given, file["with_holes"], fill=True)
+        complete = checked(real.given, file["complete"], fill=False) if "complete" in file.files else None
     return row | {"scores": real.scores(with_holes, complete)}
 
 

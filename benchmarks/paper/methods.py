@@ -23,12 +23,12 @@ from benchmarks.data import Rows
 from benchmarks.peers.grid import TaskData
 from benchmarks.peers.processes import ADAPTERS, THREADS, last_error
 from benchmarks.peers.runner import scored as scored_answer
-from vsae.baselines import BASELINES, Baseline, baseline_config, parameters
+from vsae.baselines import BASELINES, Baseline
 from vsae.data.randomness import private_rng
+from vsae.fitting.baseline import baseline_config, parameters
 from vsae.fitting.fit import fit, fit_apart
-from vsae.fitting.fitted import FittedVSAE
+from vsae.fitting.fitted import FittedModel, FittedVSAE
 from vsae.fitting.presets import config_for
-from vsae.imputation.imputer import FittedModel
 from vsae.model.config import VSAEConfig
 from vsae.model.vsae import VSAE
 
@@ -45,7 +45,7 @@ PAPER_CHANGES: dict[str, dict[str, Any]] = {
     "EM, 1000 samples": {"e_step_samples": 1000},
     "E-step latents from the collective proposal": {"e_step_latents": "collective"},
     "given mask into the decoders": {"decoder_mask": "given"},
-    "zeros in the holes": {"holes": "zero"},
+    "zeros in the holes": {"fill": "zero"},
 }
 DEFAULT_CHANGES: dict[str, dict[str, Any]] = {
     "collective only": {"proposal": "collective"},
@@ -59,7 +59,7 @@ DEFAULT_CHANGES: dict[str, dict[str, Any]] = {
         "e_step_latents": "collective",
     },
     "given mask into the decoders": {"decoder_mask": "given", "imputation_mask": "given"},
-    "noise in the holes": {"holes": "noise"},
+    "noise in the holes": {"fill": "noise"},
 }
 METHODS = (*BASELINES, *CHAINS, PAPER, DEFAULT)
 ABLATIONS = (*(f"{PAPER}: {c}" for c in PAPER_CHANGES), *(f"{DEFAULT}: {c}" for c in DEFAULT_CHANGES))
@@ -177,7 +177,7 @@ def _latents(fitted: FittedModel[Any], task: TaskData) -> dict[str, Any]:
     batch = fitted.encoding.encode(columns, mask).to(fitted.device).for_members()
     model = fitted.model
     with private_rng(0, fitted.device):
-        inferred = [model.infer(batch) for _ in range(_FILLINGS if model.config.holes == "noise" else 1)]
+        inferred = [model.infer(batch) for _ in range(_FILLINGS if model.config.fill == "noise" else 1)]
         own = model.kl_of(batch) if isinstance(model, Baseline) else None
     loc = torch.stack([q.loc[0] for q in inferred]).mean(0).double()  # (B, …)
     if isinstance(model, Baseline):

@@ -21,18 +21,17 @@ from numpy.typing import NDArray
 from benchmarks.digits import digit_reader
 from benchmarks.paper.methods import DEFAULT, PAPER, training_record
 from benchmarks.pictures import packed
-from vsae.baselines import BASELINES, Baseline, baseline_config, parameters
+from vsae.baselines import BASELINES, Baseline
 from vsae.data.missingness import MCAR
 from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE, Kind
 from vsae.datasets import Modalities, load_modalities
 from vsae.datasets.modalities import DIGITS
+from vsae.fitting.baseline import baseline_config, parameters
 from vsae.fitting.fit import fit, fit_apart
-from vsae.fitting.fitted import FittedVSAE
+from vsae.fitting.fitted import FittedModel, FittedVSAE
 from vsae.fitting.presets import config_for
-from vsae.imputation.imputer import FittedModel
-from vsae.model.config import VSAEConfig
-from vsae.model.nets import NetShape
+from vsae.model.config import NetShape, VSAEConfig
 from vsae.model.vsae import VSAE
 
 TRIVIAL, ORACLE = "mean / mode", "class mean"
@@ -52,7 +51,7 @@ PAPER_IMAGES: dict[str, Any] = {
     "learning_rate": 1e-4, "batch_size": 128, "epochs": 60, "patience": 10, "validation_share": 0.1, "e_step_warmup": 5,
 }  # fmt: skip
 #: No numbers here: what is learned of numbers from all rows at once is left out, so that seeds can train together.
-_WITHOUT_NUMBERS: dict[str, Any] = {"features": "plain", "guess": False}
+_WITHOUT_NUMBERS: dict[str, Any] = {"features": "plain", "gaussian": False}
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +129,7 @@ def run_method(
     began = time.perf_counter()
     tables = [(task.train.columns, task.train_mask) for task in tasks]
     fitted: list[FittedModel[Any]]
-    if config.refit or config.trust:  # few rows: each seed for itself
+    if config.refit or config.shrinkage:  # few rows: each seed for itself
         fitted = [
             fit(schema, *table, config, seed=t.seed, device=device) for table, t in zip(tables, tasks, strict=True)
         ]

@@ -22,7 +22,7 @@ from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
 from vsae.generation.privacy import DistanceToClosest, distance_to_closest
 from vsae.model.config import VSAEConfig
-from vsae.model.latent_model import found_device
+from vsae.model.latent_model import resolve_device
 from vsae.progress import training_progress
 from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError
@@ -344,7 +344,7 @@ def _number(name: str, value: Any) -> int:
 def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     """An imputer from a file that `VSAEImputer.save` wrote."""
     tensors, content = checkpoint.read(path, "imputer")
-    there = found_device(device)
+    there = resolve_device(device)
     with checkpoint.parts_of(path):
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
         imputer = VSAEImputer(handle_unknown=content["handle_unknown"], config=fitted.model.config, device=device)

@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from vsae.data.batch import Batch
-from vsae.data.encoding import Encoding, Mask
+from vsae.data.columns import Mask
+from vsae.data.encoding import Encoding
 from vsae.data.schema import DISCRETE, Kind, Schema, SchemaError, Variable
 from vsae.fitting.fit import fit
-from vsae.fitting.fitted import FittedVSAE
-from vsae.imputation.imputer import FittedModel
+from vsae.fitting.fitted import FittedModel, FittedVSAE
 from vsae.model.config import VSAEConfig
 
 Row = Mapping[str, Any]  # variable → value

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vsae.training.loop import Callback, Progress
+from vsae.training.history import Callback, Progress
 
 _SECONDS_BETWEEN_LINES = 10.0
 

@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 from conftest import every_kind, rows_of
-from vsae.baselines import BASELINES, baseline_config, parameters
+from vsae.baselines import BASELINES
 from vsae.baselines.cvae import CVAE
 from vsae.baselines.hivae import COMPONENTS, HIVAE
 from vsae.baselines.miwae import MIWAE
@@ -19,11 +19,11 @@ from vsae.baselines.vae import VAE
 from vsae.data.batch import Batch
 from vsae.data.encoding import Encoding
 from vsae.data.schema import Schema, categorical, real
-from vsae.fitting.fit import fit, fit_apart, fit_baseline
-from vsae.imputation.imputer import FittedModel
-from vsae.model.config import VSAEConfig
+from vsae.fitting.baseline import baseline_config, fit_baseline, parameters
+from vsae.fitting.fit import fit
+from vsae.fitting.fitted import FittedModel
+from vsae.model.config import NetShape, VSAEConfig
 from vsae.model.latent_model import Noise
-from vsae.model.nets import NetShape
 from vsae.model.proposals import DiagonalNormal
 from vsae.model.vsae import VSAE
 
@@ -68,7 +68,7 @@ def test_fits_imputes_and_draws_every_kind_and_leaves_observed_cells_alone(name)
 def test_what_is_hidden_or_withheld_is_never_read(name):
     """Other values in cells that are missing or held out: the same bound, the same latents, the same draws."""
     schema = every_kind()
-    kind, config = small(name, schema, holes="zero")
+    kind, config = small(name, schema, fill="zero")
     torch.manual_seed(0)
     model = kind(schema, config)
     (columns, mask), (other, _) = rows_of(schema, 30), rows_of(schema, 30, seed=9)
@@ -180,7 +180,7 @@ def test_cvae_reacts_to_the_mask_and_vae_does_not():
         one, other = (model.decode(z, mask) for mask in (batch.mask, ~batch.mask))
         assert torch.equal(one["gaussian"].mean, other["gaussian"].mean) is not differs
     for kind, differs in ((CVAE, True), (VAE, False)):  # all zeros, so that holes look like what is there
-        model = kind(Schema([real("a"), real("b")]), SMALL.replace(holes="zero"))
+        model = kind(Schema([real("a"), real("b")]), SMALL.replace(fill="zero"))
         masks = torch.tensor([[[True, True], [True, False]]])
         loc = model.infer(Batch({"gaussian": torch.zeros(1, 2, 2)}, masks)).loc[0]
         assert torch.equal(loc[0], loc[1]) is not differs
@@ -195,7 +195,7 @@ class GaussianToy:
     def __init__(self) -> None:
         torch.manual_seed(3)
         schema = Schema([real(f"x{i}") for i in range(4)])
-        self.model = MIWAE(schema, SMALL.replace(variance="column", latent_dim=2, holes="zero")).double()
+        self.model = MIWAE(schema, SMALL.replace(variance="column", latent_dim=2, fill="zero")).double()
         self.weight, self.log_scale = torch.randn(2, 4, dtype=torch.float64), -0.5
         self.x = torch.randn(1, 200, 2, dtype=torch.float64) @ self.weight
         self.x = self.x + math.exp(self.log_scale) * torch.randn_like(self.x)
@@ -287,7 +287,7 @@ def test_miwae_is_judged_by_weighted_samples():
     hidden = Batch(toy.batch.values, torch.tensor([True, True, True, False]).expand(1, 200, 4))
     with torch.no_grad():
         torch.manual_seed(0)
-        judged = toy.model.judged_by(hidden)
+        judged = toy.model.validation_draws(hidden)
         mean = judged.mean_of(judged.data["gaussian"])[0, :, 3]
     plain = toy._decode(toy.model.infer(hidden).loc, None)["gaussian"].mean[0, :, 3]
     assert (mean - toy.x[0, :, 3]).abs().mean() < 0.7 * (plain - toy.x[0, :, 3]).abs().mean()
@@ -357,59 +357,18 @@ def test_components_of_the_prior_part_two_clusters():
     assert np.corrcoef(filled["x0"][hole], columns["x0"][hole])[0, 1] > 0.9
 
 
-# --- repetitions trained together
-
-
-@pytest.mark.parametrize("kind", [VSAE, VAE])
-def test_members_trained_apart_never_see_the_rows_of_others(kind):
-    schema = Schema([real("a"), categorical("b", 3), real("c")])
-    tables = []
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        a = rng.normal(size=120)
-        columns = {"a": a, "b": (np.abs(a) + rng.random(120)).astype(int) % 3, "c": a + rng.normal(size=120)}
-        tables.append((columns, rng.random((120, 3)) < 0.7))
-    fitted = fit_apart(kind, schema, tables, SMALL.replace(epochs=4, e_step_samples=2, e_step_warmup=2, holes="zero"))
-    for one, (columns, mask) in zip(fitted, tables, strict=True):
-        assert one.model.config.members == 1
-        assert np.isfinite(one.impute(columns, mask)["a"]).all()
-    changed = [tables[0], tables[1], ({n: x[::-1].copy() for n, x in tables[2][0].items()}, tables[2][1])]
-    again = fit_apart(kind, schema, changed, SMALL.replace(epochs=4, e_step_samples=2, e_step_warmup=2, holes="zero"))
-    for e, same in ((0, True), (1, True), (2, False)):
-        weights = zip(fitted[e].model.parameters(), again[e].model.parameters(), strict=True)
-        assert all(torch.allclose(x, y, rtol=0, atol=1e-6) for x, y in weights) is same
-
-
-def test_members_trained_apart_stop_by_their_own_patience():
+@pytest.mark.parametrize("name", ["easy", "noise"])
+def test_training_stops_by_patience_and_keeps_the_best_weights(name):
     schema = Schema([real("a"), real("b")])
     rng = np.random.default_rng(0)
     a = rng.normal(size=200)
-    easy = ({"a": a, "b": a}, np.ones((200, 2), dtype=bool))
-    noise = ({"a": rng.normal(size=200), "b": rng.normal(size=200)}, np.ones((200, 2), dtype=bool))
+    columns = {"easy": {"a": a, "b": a}, "noise": {"a": rng.normal(size=200), "b": rng.normal(size=200)}}[name]
     config = SMALL.replace(**MIWAE.settings, epochs=60, patience=4, learning_rate=5e-3)
-    fitted = fit_apart(VAE, schema, [easy, noise], config)
-    steps = []
-    for one in fitted:
-        scores = [record["score"][0] for record in one.history.records]
-        per_epoch = one.history.records[0]["step"]
-        lowest = int(np.argmin(scores))
-        assert one.history.best_step == [(lowest + 1) * per_epoch]
-        assert len(scores) == min(60, lowest + 1 + 4)
-        steps.append(len(scores))
-    assert steps[0] != steps[1]
-
-
-def test_what_can_not_be_trained_apart_is_refused():
-    schema = Schema([real("a"), real("b")])
-    table = ({"a": np.arange(60.0), "b": np.arange(60.0)}, np.ones((60, 2), dtype=bool))
-    shorter = ({"a": np.arange(50.0), "b": np.arange(50.0)}, np.ones((50, 2), dtype=bool))
-    with pytest.raises(ValueError, match="can not have these settings: features"):
-        fit_apart(VSAE, schema, [table, table], VSAEConfig())
-    with pytest.raises(ValueError, match="as many rows as one another"):
-        fit_apart(VSAE, schema, [table, shorter], SMALL)
-    empty = ({"a": np.arange(60.0), "b": np.arange(60.0)}, np.zeros((60, 2), dtype=bool))
-    with pytest.raises(ValueError, match="table 1 has no cell to stop training by"):
-        fit_apart(VSAE, schema, [table, empty], SMALL)
+    history = fit_baseline(VAE, schema, columns, np.ones((200, 2), dtype=bool), config).history
+    scores = [record["score"][0] for record in history.records]
+    lowest = int(np.argmin(scores))
+    assert history.best_step == [(lowest + 1) * history.records[0]["step"]]
+    assert len(scores) == min(60, lowest + 1 + 4)
 
 
 def test_the_callers_random_numbers_are_left_alone():

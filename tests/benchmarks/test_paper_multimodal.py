@@ -15,7 +15,7 @@ from benchmarks.paper.runner import PLANS, Experiment, plan_of
 from benchmarks.pictures import grid, packed, png, unpacked
 from vsae.data.schema import Schema, categorical, image, vector
 from vsae.datasets import Modalities
-from vsae.model.nets import NetShape
+from vsae.model.config import NetShape
 
 SMALL = NetShape(8, 1)
 QUICK = {

@@ -312,7 +312,7 @@ def test_what_another_fit_left_does_not_stand_in_the_way(clinic_csv, tmp_path, m
 
     out = tmp_path / "m.vsae"
     with monkeypatch.context() as patched:
-        patched.setattr("vsae.fitting.fit._fit_prior", killed)
+        patched.setattr("vsae.fitting.fit.fit_prior", killed)
         assert invoke("fit", clinic_csv, "-o", out, "--steps", 12).exit_code != 0
     assert list(tmp_path.glob(".*training.refit"))
     done = invoke("fit", clinic_csv, "-o", out, "--steps", 12, "--seed", 1)

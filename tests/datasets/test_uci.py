@@ -297,7 +297,7 @@ class TestDownload:
     def test_what_is_not_text_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "copy").write_bytes(b"\xff\xfe\x00")
         point_at(monkeypatch, "yeast", [(tmp_path / "copy").as_uri()], rows=2)
-        with pytest.raises(DownloadError, match="is not UTF-8 text .*; nothing was kept"):
+        with pytest.raises(DownloadError, match=r"is not UTF-8 text .*; nothing was kept"):
             download("yeast", root=tmp_path)
         assert [p.name for p in tmp_path.iterdir()] == ["copy"]
 

@@ -1,4 +1,4 @@
-"""`density` is near the log-likelihood of what is seen, in the units of the table."""
+"""`score_samples` is near the log-likelihood of what is seen, in the units of the table."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from vsae.data.encoding import Encoding
 from vsae.data.schema import Schema, categorical, count, real
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
-from vsae.generation.marginals import Drawn, Marginals, Steering
+from vsae.generation.marginals import Drawn, MarginalMap, Marginals
 from vsae.model.config import VSAEConfig
 
 ZEROS = Schema([real("gain"), real("half")])
@@ -26,7 +26,7 @@ def mapped(columns, mask, hidden, drawn, generated, schema=ZEROS):
     marginals = Marginals.of(schema, columns, mask, hidden, Drawn({"gaussian": drawn}, {}))
     made = Drawn({"gaussian": generated}, {})
     encoding = Encoding.fit(schema, columns, mask)
-    return Steering.of(schema, marginals, made)(encoding, made, np.random.default_rng(0))
+    return MarginalMap.of(schema, marginals, made)(encoding, made, np.random.default_rng(0))
 
 
 def test_ranks_stay_and_values_are_the_columns_own():
@@ -73,7 +73,7 @@ def test_shares_of_levels_are_the_data_s_and_rows_keep_their_leaning():
     marginals = Marginals.of(schema, {"c": codes}, mask, ~mask, Drawn({}, {"c": share}))
     made = Drawn({}, {"c": share})
     encoding = Encoding.fit(schema, {"c": codes}, mask)
-    out = Steering.of(schema, marginals, made)(encoding, made, rng)["c"]
+    out = MarginalMap.of(schema, marginals, made)(encoding, made, rng)["c"]
     np.testing.assert_allclose(np.bincount(out) / 900, np.bincount(codes) / 900, atol=0.02)
     assert share[out == 2, 2].mean() > share[out != 2, 2].mean() + 0.2  # it is not a lottery
 
@@ -108,4 +108,4 @@ def test_generated_rows_have_the_data_s_distribution_also_after_a_file(tmp_path)
 
 def test_the_papers_preset_keeps_what_is_decoded():
     columns = zero_inflated(100)
-    assert fit(ZEROS, columns, np.ones((100, 2), dtype=bool), VSAEConfig.paper(epochs=1)).steering is None
+    assert fit(ZEROS, columns, np.ones((100, 2), dtype=bool), VSAEConfig.paper(epochs=1)).marginal_map is None

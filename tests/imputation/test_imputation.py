@@ -93,7 +93,7 @@ def test_chunks_do_not_matter_for_point_imputations(fitted, monkeypatch):
     model, columns, mask = fitted
     whole = model.impute(columns, mask)
     monkeypatch.setattr("vsae.imputation.imputer.CHUNK_NUMBERS", 1)
-    assert [length for _, length in model._ranges(3)] == [1, 1, 1]
+    assert [length for _, length in model.ranges(3)] == [1, 1, 1]
     pieces = model.impute(columns, mask)
     for name in whole:
         np.testing.assert_allclose(whole[name], pieces[name], rtol=1e-4, atol=1e-5)

@@ -10,7 +10,7 @@ import vsae.imputation.imputer
 from vsae.data.batch import Batch
 from vsae.data.schema import Schema, categorical, count, real
 from vsae.fitting.fit import fit
-from vsae.imputation.parameter_uncertainty import FitError
+from vsae.imputation.parameter_uncertainty import ParameterUncertainty
 from vsae.model.config import VSAEConfig
 from vsae.model.vsae import VSAE
 
@@ -22,8 +22,8 @@ SEEN_IN = torch.tensor([20.0, 50.0, 10.0])  # rows; numbers come block by block:
 def model() -> VSAE:
     torch.manual_seed(0)
     model = VSAE(SCHEMA, VSAEConfig(features="plain"))
-    model.guess.covariance.copy_(torch.tensor([[1.0, 0.5, 0.2], [0.5, 1.0, 0.0], [0.2, 0.0, 1.0]]))
-    for moment, n in zip(model.guess.moments, SEEN_IN, strict=True):
+    model.gaussian.covariance.copy_(torch.tensor([[1.0, 0.5, 0.2], [0.5, 1.0, 0.0], [0.2, 0.0, 1.0]]))
+    for moment, n in zip(model.gaussian.moments, SEEN_IN, strict=True):
         seen = torch.cat([torch.ones(int(n), 1), torch.randn(int(n), 3) + 0.5], dim=1)
         moment.copy_(seen.T @ seen)
     return model
@@ -41,7 +41,7 @@ EVERYTHING = [[True] * 3] * 3
 def deviates(model: VSAE, batch: Batch, each: int = 6000) -> torch.Tensor:
     """(tables, B, numbers)"""
     rng = torch.Generator().manual_seed(1)
-    parts = FitError(model, each, rng).deviates(batch, rng)
+    parts = ParameterUncertainty(model, model.gaussian, each, rng).deviates(batch, rng)
     return torch.cat([parts[b] for b in ("gaussian", "interval")], dim=-1).unflatten(1, (each, -1)).flatten(0, 1)
 
 
@@ -57,7 +57,7 @@ def test_rows_covary_as_the_errors_of_a_regression(model):
     for j in range(3):
         others = [0, *(1 + k for k in range(3) if k != j)]
         row = torch.cat([torch.ones(3, 1), d], dim=1)[:, others]
-        error = row @ torch.linalg.inv(model.guess.moments[j][others][:, others]) @ row.T
+        error = row @ torch.linalg.inv(model.gaussian.moments[j][others][:, others]) @ row.T
         size = (1 + error.diagonal()).sqrt()
         expected = error / torch.outer(size, size)
         torch.testing.assert_close(torch.corrcoef(drawn[:, :, j].T).fill_diagonal_(0),
@@ -73,22 +73,22 @@ def test_columns_are_wrong_apart(model):
 def test_a_row_that_shows_nothing_is_the_mean(model):
     """Its error is that of a regression at its centre, whatever the row holds."""
     drawn = deviates(model, rows([[False] * 3] * 3))
-    share = torch.linalg.inv(model.guess.moments[0][[0, 2, 3]][:, [0, 2, 3]])[0, 0].item()
+    share = torch.linalg.inv(model.gaussian.moments[0][[0, 2, 3]][:, [0, 2, 3]])[0, 0].item()
     assert np.corrcoef(drawn[:, 0, 0], drawn[:, 1, 0])[0, 1] == pytest.approx(share / (1 + share), abs=0.03)
 
 
-def test_the_guess_keeps_what_a_regression_knows():
+def test_the_gaussian_keeps_what_a_regression_knows():
     rng = np.random.default_rng(0)
     x = torch.tensor(rng.normal(size=(400, 2)) @ [[1.0, 0.7], [0.0, 0.5]], dtype=torch.float32)
     schema = Schema([real("a"), real("b")])
     mask = torch.ones(400, 2, dtype=torch.bool)
     mask[:, 0] = x[:, 1] < 0.5  # a is hidden where b is high
     model = VSAE(schema, VSAEConfig(features="plain"))
-    model.look_at(Batch({"gaussian": x}, mask))
-    of_a, of_b = model.guess.moments
+    model.fit_statistics(Batch({"gaussian": x}, mask))
+    of_a, of_b = model.gaussian.moments
     assert of_a[0, 0] == mask[:, 0].sum()
     assert of_b[0, 0] == 400
-    b = (x[:, 1] - model.guess.centre[1]) / model.guess.spread[1]
+    b = (x[:, 1] - model.gaussian.centre[1]) / model.gaussian.scale[1]
     assert of_a[0, 2].item() == pytest.approx(float(b[mask[:, 0]].sum()), rel=1e-3)
     assert of_a[2, 2].item() == pytest.approx(float((b[mask[:, 0]] ** 2).sum()), rel=1e-3)
 
@@ -125,7 +125,7 @@ def wide(n: int = 8):
     return Schema(real(name) for name in columns), columns, rng.random((n, 40)) < 0.6
 
 
-def beyond_a_guess(n: int = 30):
+def beyond_a_gaussian(n: int = 30):
     rng = np.random.default_rng(0)
     columns = {f"x{j}": rng.normal(size=n) for j in range(260)}
     return Schema(real(name) for name in columns), columns, rng.random((n, 260)) < 0.6
@@ -138,8 +138,8 @@ def hardly_seen(n: int = 60):
     return schema, columns, mask
 
 
-@pytest.mark.parametrize("table", [never_together, one_number, wide, beyond_a_guess, hardly_seen])
-@pytest.mark.parametrize("config", [VSAEConfig(steps=4, members=2), VSAEConfig(steps=4, guess=False)])
+@pytest.mark.parametrize("table", [never_together, one_number, wide, beyond_a_gaussian, hardly_seen])
+@pytest.mark.parametrize("config", [VSAEConfig(steps=4, members=2), VSAEConfig(steps=4, gaussian=False)])
 def test_every_table_can_be_drawn(table, config):
     schema, columns, mask = table()
     for drawn in fit(schema, columns, mask, config).draw(columns, mask, 3):

@@ -10,12 +10,12 @@ from vsae.data.schema import Schema, real
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
-from vsae.imputation.residual_quantiles import Shapes, normal_quantiles
+from vsae.imputation.residual_quantiles import ResidualQuantiles, normal_quantiles
 from vsae.model.likelihoods import Gaussian
 
 
-def one_column(quantiles: torch.Tensor, lumped: bool = False) -> Shapes:
-    return Shapes(torch.tensor([[-1.0, 1.0]]), quantiles[None], torch.tensor([lumped]))
+def one_column(quantiles: torch.Tensor, lumped: bool = False) -> ResidualQuantiles:
+    return ResidualQuantiles(torch.tensor([[-1.0, 1.0]]), quantiles[None], torch.tensor([lumped]))
 
 
 def raw_draws(rows: int = 2000, samples: int = 10) -> tuple[Gaussian, torch.Tensor]:

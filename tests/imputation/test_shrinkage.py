@@ -1,4 +1,4 @@
-"""Held-out cells decide how far an estimate is trusted, column by column."""
+"""Held-out cells decide how far an estimate shrinks, column by column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from vsae.data.schema import Schema, categorical, ordinal, real
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
-from vsae.imputation.shrinkage import Sureness, Trust
+from vsae.imputation.shrinkage import PlattScaling, Shrinkage
 from vsae.model.config import VSAEConfig
 
 SCHEMA = Schema([real("useful"), real("noise"), categorical("clear", 3), categorical("coin", 2)])
@@ -41,22 +41,22 @@ def cells():
     return twice(columns), known, held, twice(estimates)
 
 
-def test_what_is_known_is_trusted_and_noise_is_not(cells):
-    trust = Trust.fit(SCHEMA, *cells)
-    assert trust.weight["useful"] > 0.95
-    assert trust.weight["noise"] < 0.1
-    assert trust.weight["clear"] > 0.9
-    assert trust.weight["coin"] < 0.1
+def test_what_is_known_is_kept_and_noise_is_not(cells):
+    shrinkage = Shrinkage.fit(SCHEMA, *cells)
+    assert shrinkage.weight["useful"] > 0.95
+    assert shrinkage.weight["noise"] < 0.1
+    assert shrinkage.weight["clear"] > 0.9
+    assert shrinkage.weight["coin"] < 0.1
 
 
-def test_trusted_estimates_do_not_lose_to_the_trivial_ones(cells):
+def test_shrunk_estimates_do_not_lose_to_the_trivial_ones(cells):
     columns, _, _, estimates = cells
-    trusted = Trust.fit(SCHEMA, *cells)(estimates)
+    shrunk = Shrinkage.fit(SCHEMA, *cells)(estimates)
     noise = columns["noise"]
-    assert ((trusted["noise"] - noise) ** 2).mean() < 1.02 * noise.var()
-    assert (trusted["coin"].argmax(1) != columns["coin"]).mean() <= columns["coin"].mean()
+    assert ((shrunk["noise"] - noise) ** 2).mean() < 1.02 * noise.var()
+    assert (shrunk["coin"].argmax(1) != columns["coin"]).mean() <= columns["coin"].mean()
     for name in ("clear", "coin"):
-        np.testing.assert_allclose(trusted[name].sum(1), 1.0)
+        np.testing.assert_allclose(shrunk[name].sum(1), 1.0)
 
 
 def test_a_column_with_nothing_to_judge_by_follows_the_others():
@@ -66,10 +66,10 @@ def test_a_column_with_nothing_to_judge_by_follows_the_others():
     held[:20, :2] = True
     share = lambda size: np.full((40, size), 1 / size)  # noqa: E731
     estimates = {"useful": np.ones(40), "noise": np.arange(40.0), "clear": share(3), "coin": share(2)}
-    trust = Trust.fit(SCHEMA, columns, known, held, estimates)
-    assert all(0 <= weight <= 1 for weight in trust.weight.values())
-    assert trust.weight["useful"] == trust.weight["noise"] == 1.0
-    assert np.isfinite(trust(estimates)["useful"]).all()
+    shrinkage = Shrinkage.fit(SCHEMA, columns, known, held, estimates)
+    assert all(0 <= weight <= 1 for weight in shrinkage.weight.values())
+    assert shrinkage.weight["useful"] == shrinkage.weight["noise"] == 1.0
+    assert np.isfinite(shrinkage(estimates)["useful"]).all()
 
 
 def test_it_survives_a_file(tmp_path):
@@ -78,11 +78,11 @@ def test_it_survives_a_file(tmp_path):
     columns |= {"clear": rng.integers(0, 3, 120), "coin": rng.integers(0, 2, 120)}
     mask = rng.random((120, 4)) < 0.7
     fitted = fit(SCHEMA, columns, mask, VSAEConfig(steps=40, members=1))
-    assert fitted.trust is not None
+    assert fitted.shrinkage is not None
     fitted.save(tmp_path / "model")
     again = FittedVSAE.load(tmp_path / "model")
-    assert again.trust is not None
-    assert json.dumps(again.trust.to_json()) == json.dumps(fitted.trust.to_json())
+    assert again.shrinkage is not None
+    assert json.dumps(again.shrinkage.to_json()) == json.dumps(fitted.shrinkage.to_json())
     before, after = (f.impute(columns, mask) for f in (fitted, again))
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
@@ -91,8 +91,8 @@ def test_it_can_be_switched_off():
     rng = np.random.default_rng(1)
     columns, mask = {"a": rng.normal(size=80), "b": rng.normal(size=80)}, rng.random((80, 2)) < 0.7
     schema = Schema([real("a"), real("b")])
-    assert fit(schema, columns, mask, VSAEConfig(steps=10, members=1, trust=False)).trust is None
-    assert fit(schema, columns, mask, VSAEConfig.paper(epochs=1)).trust is None
+    assert fit(schema, columns, mask, VSAEConfig(steps=10, members=1, shrinkage=False)).shrinkage is None
+    assert fit(schema, columns, mask, VSAEConfig.paper(epochs=1)).shrinkage is None
 
 
 def overconfident(n: int, seed: int):
@@ -104,7 +104,7 @@ def overconfident(n: int, seed: int):
 
 
 def test_probabilities_come_to_mean_what_they_say():
-    sureness = Sureness.fit([overconfident(3000, 0), overconfident(3000, 1)])
+    sureness = PlattScaling.fit([overconfident(3000, 0), overconfident(3000, 1)])
     assert sureness.slope < 0.9
     x, said = overconfident(4000, 2)
     corrected = sureness(said)
@@ -119,14 +119,14 @@ def test_what_is_right_already_and_what_is_unknown_stay_as_they_are():
     rng = np.random.default_rng(0)
     true = rng.dirichlet([1.0, 1.0], 3000)
     x = (rng.random(3000) < true[:, 1]).astype(int)
-    assert Sureness.fit([(x, true)]) == pytest.approx((0.0, 1.0), abs=0.1)
-    assert Sureness.fit([]) == Sureness() == (0.0, 1.0)
+    assert PlattScaling.fit([(x, true)]) == pytest.approx((0.0, 1.0), abs=0.1)
+    assert PlattScaling.fit([]) == PlattScaling() == (0.0, 1.0)
     certain = np.array([[1.0, 0.0], [0.5, 0.5]])
-    np.testing.assert_allclose(Sureness()(certain), certain, atol=1e-5)
+    np.testing.assert_allclose(PlattScaling()(certain), certain, atol=1e-5)
 
 
 def test_a_column_may_be_surer_than_the_others():
-    common = Sureness()
+    common = PlattScaling()
     x, said = overconfident(3000, 0)
     own = common.shifted(x, said)
     assert own.slope == common.slope
@@ -149,8 +149,8 @@ def test_levels_are_drawn_as_often_as_is_stated():
     }
     mask = rng.random((400, 4)) < 0.6
     fitted = fit(schema, columns, mask, VSAEConfig(steps=80, members=2))
-    assert fitted.trust is not None
-    fitted.trust = replace(fitted.trust, weight=dict.fromkeys(columns, 0.3))
+    assert fitted.shrinkage is not None
+    fitted.shrinkage = replace(fitted.shrinkage, weight=dict.fromkeys(columns, 0.3))
     stated, tables = fitted.probabilities(columns, mask), fitted.draw(columns, mask, 200)
     for i, name in enumerate(columns):
         hidden, levels = ~mask[:, i], np.arange(stated[name].shape[1])

@@ -1,4 +1,4 @@
-"""The linear guess: the conditional mean of a joint Gaussian, from incomplete rows, of nothing but what is visible."""
+"""Gaussian imputation: the conditional mean given what is observed, learned from incomplete rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from vsae.data.batch import Batch
 from vsae.data.schema import Schema, categorical, ordinal, real
 from vsae.model.config import VSAEConfig
-from vsae.model.gaussian import GaussianGuess
+from vsae.model.gaussian import GaussianImputation
 from vsae.model.vsae import VSAE
 
 COVARIANCE = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.5], [0.3, 0.5, 1.0]])
@@ -23,27 +23,27 @@ def rows(n, rate=0.4, seed=0):
 
 
 @pytest.fixture(scope="module")
-def guess():
+def gaussian():
     torch.manual_seed(0)
-    guess = GaussianGuess(Schema([real("a"), real("b"), real("c")]))
+    gaussian = GaussianImputation(Schema([real("a"), real("b"), real("c")]))
     data = rows(3000)
-    guess.fit(data, data.values["gaussian"][..., None])
-    return guess
+    gaussian.fit(data, data.values["gaussian"][..., None])
+    return gaussian
 
 
-def test_em_finds_the_covariance_in_incomplete_rows(guess):
-    scale = torch.outer(guess.spread, guess.spread)
-    torch.testing.assert_close(guess.covariance * scale, torch.tensor(COVARIANCE).float(), atol=0.1, rtol=0)
+def test_em_finds_the_covariance_in_incomplete_rows(gaussian):
+    scale = torch.outer(gaussian.scale, gaussian.scale)
+    torch.testing.assert_close(gaussian.covariance * scale, torch.tensor(COVARIANCE).float(), atol=0.1, rtol=0)
 
 
 @pytest.mark.parametrize("visible", [[0], [1], [0, 1], [0, 2], [], [0, 1, 2]])
-def test_it_is_the_conditional_mean(guess, visible):
+def test_it_is_the_conditional_mean(gaussian, visible):
     batch = rows(50, rate=0.0, seed=1)
     mask = torch.zeros(50, 3, dtype=torch.bool)
     mask[:, visible] = True
-    given = guess(batch.with_mask(mask), batch.values["gaussian"][..., None])
-    x = ((batch.values["gaussian"] - guess.centre) / guess.spread).double()
-    covariance = guess.covariance.double()
+    given = gaussian(batch.with_mask(mask), batch.values["gaussian"][..., None])
+    x = ((batch.values["gaussian"] - gaussian.centre) / gaussian.scale).double()
+    covariance = gaussian.covariance.double()
     hidden = [j for j in range(3) if j not in visible]
     expected = x.clone()
     weights = torch.linalg.solve(covariance[visible][:, visible], covariance[visible][:, hidden])
@@ -51,29 +51,29 @@ def test_it_is_the_conditional_mean(guess, visible):
     torch.testing.assert_close(given.double(), expected, atol=1e-4, rtol=1e-4)
 
 
-def test_nothing_hidden_is_read(guess):
+def test_nothing_hidden_is_read(gaussian):
     batch = rows(50, seed=2)
     changed = batch.values["gaussian"].clone()
     changed[~batch.mask] = 1e6
-    before = guess(batch, batch.values["gaussian"][..., None])
-    torch.testing.assert_close(guess(batch.with_mask(batch.mask), changed[..., None]), before)
+    before = gaussian(batch, batch.values["gaussian"][..., None])
+    torch.testing.assert_close(gaussian(batch.with_mask(batch.mask), changed[..., None]), before)
 
 
 def test_levels_without_an_order_and_very_wide_tables_do_without():
-    assert GaussianGuess(Schema([categorical("a", 3), categorical("b", 4), real("c")])).width == 0
-    assert GaussianGuess(Schema([ordinal("a", 3), categorical("b", 4), real("c")])).width == 2
+    assert GaussianImputation(Schema([categorical("a", 3), categorical("b", 4), real("c")])).width == 0
+    assert GaussianImputation(Schema([ordinal("a", 3), categorical("b", 4), real("c")])).width == 2
     wide = Schema(real(f"x{j}") for j in range(2000))
-    assert GaussianGuess(wide).width == 0
+    assert GaussianImputation(wide).width == 0
 
 
-def test_a_model_may_be_without(guess):
+def test_a_model_may_be_without(gaussian):
     schema = Schema([real("a"), real("b"), real("c")])
     data = rows(20)
-    with_guess, without = (VSAE(schema, VSAEConfig(members=1, guess=which)) for which in (True, False))
-    widths = [m.collective.input.dense.weight.shape[1] for m in (with_guess, without)]
+    with_gaussian, without = (VSAE(schema, VSAEConfig(members=1, gaussian=which)) for which in (True, False))
+    widths = [m.collective.input.dense.weight.shape[1] for m in (with_gaussian, without)]
     assert widths[0] - widths[1] == 3
-    for model in (with_guess, without):
-        model.look_at(data)
+    for model in (with_gaussian, without):
+        model.fit_statistics(data)
         assert model.propose(data.for_members()).collective.loc.isfinite().all()
 
 
@@ -82,7 +82,7 @@ def test_constants_and_empty_columns_leave_it_finite(column):
     x = torch.stack([column, torch.randn(40), torch.randn(40)], dim=1)
     mask = x.isfinite()
     mask[::3, 1] = False
-    guess = GaussianGuess(Schema([real("a"), real("b"), real("c")]))
+    gaussian = GaussianImputation(Schema([real("a"), real("b"), real("c")]))
     batch = Batch({"gaussian": x.nan_to_num()}, mask)
-    guess.fit(batch, batch.values["gaussian"][..., None])
-    assert guess(batch, batch.values["gaussian"][..., None]).isfinite().all()
+    gaussian.fit(batch, batch.values["gaussian"][..., None])
+    assert gaussian(batch, batch.values["gaussian"][..., None]).isfinite().all()

@@ -8,15 +8,16 @@ import torch
 from scipy import stats
 from torch.nn import functional as F
 
-from vsae.baselines import BASELINES, baseline_config
+from vsae.baselines import BASELINES
 from vsae.data.encoding import Encoding
 from vsae.data.schema import Kind, Schema, SchemaError, Variable, categorical, group, image, real, vector
-from vsae.fitting.fit import fit, fit_baseline
+from vsae.fitting.baseline import baseline_config, fit_baseline
+from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
-from vsae.model.config import VSAEConfig
-from vsae.model.images import ImageSettings, Painter, Reader, stages
-from vsae.model.likelihoods import BernoulliPicture, DiscretisedPicture, GaussianPicture, head_for
-from vsae.model.nets import NetShape
+from vsae.model.config import NetShape, VSAEConfig
+from vsae.model.images import ImageDecoder, ImageEncoder, ImageSettings, stages
+from vsae.model.likelihoods import head_for
+from vsae.model.likelihoods.images import BernoulliImage, DiscretisedImage, GaussianImage
 from vsae.model.vsae import VSAE
 from vsae.training.objective import elbo, objective
 
@@ -110,7 +111,7 @@ def test_what_is_no_picture_is_refused_by_name(pixels, complaint):
 
 def test_a_reader_is_one_plain_network_a_member_and_image():
     block = Schema([image("a", SHAPE), image("b", SHAPE)]).blocks[0]
-    reader = Reader(block, ImageSettings(members=3, net="conv", channels=4, width=7))
+    reader = ImageEncoder(block, ImageSettings(members=3, net="conv", channels=4, width=7))
     x = torch.rand(1, 5, 2, *SHAPE)
     features = reader(x)
     assert features.shape == (3, 5, 2, 7)
@@ -125,7 +126,7 @@ def test_a_reader_is_one_plain_network_a_member_and_image():
 
 def test_a_painter_is_one_plain_network_a_member_and_image():
     block = Schema([image("a", SHAPE), image("b", SHAPE)]).blocks[0]
-    painter = Painter(block, ImageSettings(members=3, net="conv", channels=4, width=7))
+    painter = ImageDecoder(block, ImageSettings(members=3, net="conv", channels=4, width=7))
     raw = torch.randn(3, 5, painter.n_in)
     pixels = painter(raw).unflatten(-1, (2, *SHAPE))
     for e in range(3):
@@ -141,7 +142,7 @@ def test_a_painter_is_one_plain_network_a_member_and_image():
 def test_what_is_hidden_is_never_read(net):
     schema, columns, mask = bars(20)
     batch = Encoding.fit(schema, columns, mask).encode(columns, mask).for_members()
-    model = VSAE(schema, VSAEConfig(**SMALL, image_net=net, features="plain", guess=False))
+    model = VSAE(schema, VSAEConfig(**SMALL, image_net=net, features="plain", gaussian=False))
     hole = ~batch.mask[..., :2, None, None, None]
     other = type(batch)({**batch.values, "image1x8x8": batch.values["image1x8x8"] + 0.5 * hole}, batch.mask)
     assert torch.equal(model.propose(batch).selective.loc, model.propose(other).selective.loc)
@@ -155,7 +156,7 @@ def test_members_are_independent():
     q = ensemble.propose(batch).selective
     decoded = ensemble.decode(q.loc, None).data["image1x8x8"].mean
     for e in range(3):
-        one = ensemble.take_members([e])
+        one = ensemble.select_members([e])
         torch.testing.assert_close(one.propose(batch).selective.loc[0], q.loc[e])
         torch.testing.assert_close(one.decode(q.loc[e : e + 1], None).data["image1x8x8"].mean[0], decoded[e])
 
@@ -169,18 +170,18 @@ def test_pixel_likelihoods_are_scipys():
     p, x, scale = (t.double().numpy() for t in (torch.sigmoid(logits), values, log_scale.exp()))
     total = (2, 3, 1, 16)
     gaussian = stats.norm.logpdf(x, p, scale).reshape(total).sum(-1)
-    np.testing.assert_allclose(GaussianPicture(logits, log_scale).log_prob(values), gaussian, rtol=1e-4)
+    np.testing.assert_allclose(GaussianImage(logits, log_scale).log_prob(values), gaussian, rtol=1e-4)
     bernoulli = (x * np.log(p) + (1 - x) * np.log1p(-p)).reshape(total).sum(-1)
-    np.testing.assert_allclose(BernoulliPicture(logits).log_prob(values), bernoulli, rtol=1e-4)
+    np.testing.assert_allclose(BernoulliImage(logits).log_prob(values), bernoulli, rtol=1e-4)
     low = np.where(x <= 0, -np.inf, x - 0.5 / 255)
     high = np.where(x >= 1, np.inf, x + 0.5 / 255)
     mass = np.log(stats.norm.cdf(high, p, scale) - stats.norm.cdf(low, p, scale)).reshape(total).sum(-1)
-    np.testing.assert_allclose(DiscretisedPicture(logits, log_scale).log_prob(values), mass, rtol=1e-3)
+    np.testing.assert_allclose(DiscretisedImage(logits, log_scale).log_prob(values), mass, rtol=1e-3)
 
 
 def test_grey_values_have_probabilities_that_add_up():
     grey = (torch.arange(256) / 255).view(1, 256, 1, 1, 1, 1)
-    picture = DiscretisedPicture(torch.full_like(grey, 0.3), torch.full((1, 1, 1, 1, 1, 1), -2.0))
+    picture = DiscretisedImage(torch.full_like(grey, 0.3), torch.full((1, 1, 1, 1, 1, 1), -2.0))
     assert float(picture.log_prob(grey).exp().sum()) == pytest.approx(1.0, abs=1e-4)
 
 
@@ -282,7 +283,7 @@ def test_the_paper_preset_takes_images():
     schema, columns, mask = bars(60)
     small = {"epochs": 2, "e_step_warmup": 1, "e_step_samples": 5, "latent_dim": 4}
     model = fit(schema, columns, mask, VSAEConfig.paper(**small))
-    assert not list(model.model.readers.parameters())
+    assert not list(model.model.image_encoders.parameters())
     assert model.history.records[-1]["x_unobserved"][0] < 0
     assert np.isfinite(model.impute(columns, mask)["upright"]).all()
 

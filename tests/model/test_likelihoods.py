@@ -10,17 +10,9 @@ from scipy.special import expit
 
 from vsae.data.encoding import Encoding
 from vsae.data.schema import Schema, binary, categorical, count, ordinal, positive, real, vector
-from vsae.model.likelihoods import (
-    Bernoulli,
-    Categorical,
-    Cumulative,
-    Gaussian,
-    Interval,
-    Segments,
-    Vector,
-    head_for,
-    log_normal_mass,
-)
+from vsae.model.likelihoods import Bernoulli, CensoredGaussian, Gaussian, Vector, head_for
+from vsae.model.likelihoods.gaussian import log_normal_mass
+from vsae.model.likelihoods.levels import Cumulative, SegmentedCategorical, Segments
 
 LOC, LOG_SCALE = torch.randn(1, 50, 3), 0.4 * torch.randn(1, 50, 3)
 GRAD_CHECK = {"eps": 1e-6, "atol": 1e-4, "nondet_tol": 0.0}
@@ -34,10 +26,10 @@ def cutpoints(*inner: list[float]) -> torch.Tensor:
 SEGMENTS = Segments((2, 5, 1))
 FAMILIES = {
     "gaussian": Gaussian(LOC, LOG_SCALE),
-    "interval": Interval(LOC, LOG_SCALE),
+    "interval": CensoredGaussian(LOC, LOG_SCALE),
     "vector": Vector(Gaussian(torch.randn(1, 50, 2, 3), 0.3 * torch.randn(1, 50, 2, 3))),
     "bernoulli": Bernoulli(LOC),
-    "categorical": Categorical(torch.randn(1, 50, 8), SEGMENTS),
+    "categorical": SegmentedCategorical(torch.randn(1, 50, 8), SEGMENTS),
     "cumulative": Cumulative(LOC, LOG_SCALE, cutpoints([-1.0, 0.5, 1.0], [0.0], [])),
 }
 
@@ -68,7 +60,7 @@ def test_density_in_natural_units_is_scipys(attribute, draw, reference):
     mask, columns = np.ones((200, 1), dtype=bool), {"x": x}
     encoding = Encoding.fit(Schema([attribute]), columns, mask)
     (name, y), mu, sigma = *encoding.encode(columns, mask).values.items(), 0.3, 0.8
-    make = Interval if name == "interval" else Gaussian
+    make = CensoredGaussian if name == "interval" else Gaussian
     ours = make(torch.full((200, 1), mu), torch.full((200, 1), np.log(sigma))).log_prob(y).numpy()
     ours = ours + encoding.log_jacobian(columns, mask)[name]
     a, s = encoding.loc[name][0], encoding.scale[name][0]
@@ -86,7 +78,7 @@ def test_count_is_a_rounded_normal_and_sums_to_one():
     columns, mask = {"k": k}, np.ones((61, 1), dtype=bool)
     encoding = Encoding.fit(Schema([count("k", min=0, max=60)]), columns, mask)
     y = encoding.encode(columns, mask).values["interval"][None]
-    d = Interval(torch.full(y.shape[:3], 0.2), torch.full(y.shape[:3], -0.5))
+    d = CensoredGaussian(torch.full(y.shape[:3], 0.2), torch.full(y.shape[:3], -0.5))
     loc, scale = encoding.loc["interval"][0], encoding.scale["interval"][0]
     normal = stats.norm(loc + scale * 0.2, scale * np.exp(-0.5))
     expected = normal.cdf(k + 0.5) - normal.cdf(k - 0.5)
@@ -100,7 +92,7 @@ def test_rounded_draws_have_the_rounded_distribution():
     columns, mask = {"k": np.arange(6.0)}, np.ones((6, 1), dtype=bool)
     encoding = Encoding.fit(Schema([count("k", min=0, max=5)]), columns, mask)
     y = encoding.encode(columns, mask).values["interval"][None]
-    one = lambda n: Interval(torch.full((1, n, 1), -0.5), torch.full((1, n, 1), 0.1))  # noqa: E731
+    one = lambda n: CensoredGaussian(torch.full((1, n, 1), -0.5), torch.full((1, n, 1), 0.1))  # noqa: E731
     draws = encoding.decode({"interval": one(40_000).sample().numpy()[0]})["k"]
     share = np.bincount(draws.astype(int), minlength=6) / 40_000
     np.testing.assert_allclose(share, one(6).log_prob(y).exp().numpy()[0, :, 0], atol=0.01)
@@ -143,7 +135,7 @@ def test_categorical_is_a_softmax_per_variable():
 
 
 def test_segmented_softmax_survives_extreme_logits():
-    d = Categorical(torch.tensor([[[1e4, -1e4, 500.0, -500.0, 0.0, 3.0, 2.0, -1e5]]]), SEGMENTS)
+    d = SegmentedCategorical(torch.tensor([[[1e4, -1e4, 500.0, -500.0, 0.0, 3.0, 2.0, -1e5]]]), SEGMENTS)
     torch.testing.assert_close(d.log_prob(torch.tensor([[[0, 0, 0]]])), torch.zeros(1, 1, 3))
 
 
@@ -171,10 +163,10 @@ def test_gradients_match_finite_differences(name):
         x = torch.stack([torch.randint(0, k, (1, 50)) for k in ((2, 5, 1) if name == "categorical" else (4, 2, 1))], -1)
     make = {
         "gaussian": (Gaussian, [LOC, LOG_SCALE]),
-        "interval": (Interval, [LOC, LOG_SCALE]),
+        "interval": (CensoredGaussian, [LOC, LOG_SCALE]),
         "vector": (lambda a, b: Vector(Gaussian(a, b)), [d.mean, torch.zeros_like(d.mean)]),
         "bernoulli": (Bernoulli, [LOC]),
-        "categorical": (lambda logits: Categorical(logits, SEGMENTS), [torch.randn(1, 50, 8)]),
+        "categorical": (lambda logits: SegmentedCategorical(logits, SEGMENTS), [torch.randn(1, 50, 8)]),
         "cumulative": (lambda a, b: Cumulative(a, b, d.cutpoints.double()), [LOC, LOG_SCALE]),
     }[name]
     inputs = [p.double().clone().requires_grad_() for p in make[1]]
@@ -256,8 +248,8 @@ def _zeros_for(name):
 def _first_rows(d, rows):
     if isinstance(d, Vector):
         return Vector(Gaussian(d.entries.loc[:, :rows], d.entries.log_scale[:, :rows]))
-    if isinstance(d, Categorical):
-        return Categorical(d.logits[:, :rows], d.segments)
+    if isinstance(d, SegmentedCategorical):
+        return SegmentedCategorical(d.logits[:, :rows], d.segments)
     if isinstance(d, Bernoulli):
         return Bernoulli(d.logits[:, :rows])
     if isinstance(d, Cumulative):

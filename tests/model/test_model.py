@@ -69,7 +69,7 @@ def test_selection_is_attribute_by_attribute(schema, batch, plain_config):
 @pytest.mark.parametrize("holes", ["zero", "noise"])
 def test_what_is_hidden_is_never_read(schema, batch, proposal, holes):
     """Other values in the holes change nothing that is used."""
-    model = VSAE(schema, VSAEConfig(**PLAIN, proposal=proposal, holes=holes))
+    model = VSAE(schema, VSAEConfig(**PLAIN, proposal=proposal, fill=holes))
     scrambled = dict(batch.values)
     for block in schema.blocks:
         hole = ~batch.mask[..., list(block.attributes)]
@@ -156,4 +156,4 @@ def test_parameters_grow_linearly_with_attributes():
         schema = Schema([real(f"r{i}") for i in range(m)] + [categorical(f"c{i}", 5) for i in range(m)])
         return sum(p.numel() for p in VSAE(schema, VSAEConfig()).parameters())
 
-    assert size(220) - size(160) == size(160) - size(100)  # below where the linear guess ends
+    assert size(220) - size(160) == size(160) - size(100)  # below where the Gaussian imputation ends

@@ -10,10 +10,10 @@ from torch.nn import functional as F
 
 from conftest import PLAIN
 from vsae.data.batch import Batch
-from vsae.data.remasking import hiding_weights, remask
+from vsae.data.remasking import remask, remask_weights
 from vsae.data.schema import Schema, real
-from vsae.model.config import VSAEConfig
-from vsae.model.nets import MLP, NetShape
+from vsae.model.config import NetShape, VSAEConfig
+from vsae.model.nets import MLP
 from vsae.model.vsae import VSAE
 from vsae.training.em import e_step, m_step
 from vsae.training.objective import Elbo, elbo, loss
@@ -49,7 +49,7 @@ class LinearGaussian:
             data_net=NetShape(width, 1),
             variance="column",
             features="plain",
-            guess=False,
+            gaussian=False,
             start_scale=1.0,
         )
         self.model = VSAE(Schema([real(f"x{i}") for i in range(m)]), config).double()
@@ -138,7 +138,7 @@ def hand_made(e_step_latents: str = "prior") -> VSAE:
         data_net=NetShape(4, 1),
         variance="fixed",
         features="plain",
-        guess=False,
+        gaussian=False,
         start_scale=1.0,
         e_step_latents=e_step_latents,
     )
@@ -223,24 +223,24 @@ def test_remasking_hides_observed_cells_at_the_wished_rate():
 
 def test_what_is_rarely_missing_is_rarely_hidden():
     mask = torch.rand(1, 20_000, 3) >= torch.tensor([0.0, 0.1, 0.4])
-    weight = hiding_weights(mask[0])
+    weight = remask_weights(mask[0])
     assert weight.tolist() == pytest.approx([0.1, 0.5, 1.0], abs=0.05)
     hidden = (mask & ~remask(mask, 0.2, 0.4, weight)).float().sum((0, 1)) / mask.float().sum((0, 1))
     assert hidden.tolist() == pytest.approx([0.03, 0.15, 0.3], abs=0.02)
 
 
 def test_a_complete_table_is_hidden_alike():
-    assert hiding_weights(torch.ones(5, 2, dtype=torch.bool)).tolist() == [1.0, 1.0]
+    assert remask_weights(torch.ones(5, 2, dtype=torch.bool)).tolist() == [1.0, 1.0]
 
 
-@pytest.mark.parametrize(("hiding", "weights"), [("as_missing", [0.1, 1.0]), ("alike", [1.0, 1.0])])
-def test_a_model_hides_as_it_is_told(hiding, weights):
+@pytest.mark.parametrize(("rates", "weights"), [("as_missing", [0.1, 1.0]), ("alike", [1.0, 1.0])])
+def test_a_model_hides_as_it_is_told(rates, weights):
     mask = torch.ones(10, 2, dtype=torch.bool)
     mask[:5, 1] = False
-    model = VSAE(Schema([real("a"), real("b")]), VSAEConfig(hiding=hiding, guess=False))
-    model.look_at(Batch({"gaussian": torch.randn(10, 2)}, mask))
-    assert model.hiding.tolist() == pytest.approx(weights)
-    assert model.take_members([1, 0]).hiding.tolist() == pytest.approx(weights)
+    model = VSAE(Schema([real("a"), real("b")]), VSAEConfig(remask_rates=rates, gaussian=False))
+    model.fit_statistics(Batch({"gaussian": torch.randn(10, 2)}, mask))
+    assert model.remask_weights.tolist() == pytest.approx(weights)
+    assert model.select_members([1, 0]).remask_weights.tolist() == pytest.approx(weights)
 
 
 def test_remasked_cells_are_scored_and_the_mask_head_answers_for_the_true_mask(schema, batch, plain_config):

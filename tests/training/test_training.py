@@ -9,12 +9,14 @@ import torch
 from conftest import PLAIN, every_kind, rows_of
 from vsae.data.encoding import Encoding
 from vsae.data.schema import Schema, categorical, real
-from vsae.fitting.fit import fit, split
-from vsae.model.config import VSAEConfig
-from vsae.model.nets import NetShape
+from vsae.fitting.fit import fit
+from vsae.fitting.steps import withhold
+from vsae.model.config import NetShape, VSAEConfig
 from vsae.model.vsae import VSAE
 from vsae.training import loop as training_module
-from vsae.training.loop import OtherTraining, TrainingDiverged, clip_members, train
+from vsae.training.em import learn
+from vsae.training.history import OtherTraining, TrainingDiverged
+from vsae.training.loop import clip_members, train
 from vsae.training.objective import elbo
 
 SMALL = VSAEConfig(**PLAIN, steps=40, evaluate_every=10, batch_size=32, learning_rate=4e-3, refit=0.2)
@@ -30,7 +32,7 @@ def states_equal(a, b) -> bool:
 
 @pytest.mark.parametrize(("killed_at", "first"), [(27, 21), (45, 41)])  # in the training, in the refit
 @pytest.mark.parametrize("members", [1, 2])
-@pytest.mark.parametrize("changes", [{}, {"e_step_samples": 3, "e_step_warmup": 0}, {"holes": "noise"}])
+@pytest.mark.parametrize("changes", [{}, {"e_step_samples": 3, "e_step_warmup": 0}, {"fill": "noise"}])
 def test_a_killed_fit_resumes_bit_identically(tmp_path, members, changes, killed_at, first):
     schema = every_kind()
     columns, mask = rows_of(schema, 100)
@@ -121,9 +123,9 @@ def test_weights_are_those_of_the_last_evaluation_close_to_the_best(tolerance):
     columns, mask = rows_of(schema, 100)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
     torch.manual_seed(0)
-    training, held_out = split(schema, data, SMALL)
+    training, held_out = withhold(schema, data, SMALL)
     model = VSAE(schema, SMALL.replace(steps=200, learning_rate=0.02, tolerance=tolerance))
-    scores = [record["score"][0] for record in train(model, training, held_out).records]
+    scores = [record["score"][0] for record in train(model, training, held_out, learn=learn).records]
     close = [score for i, score in enumerate(scores) if score <= min(scores[: i + 1]) * (1 + tolerance)]
     assert held_out.score(model)[0] == pytest.approx(close[-1], abs=1e-9)
     assert tolerance or close[-1] == min(scores)
@@ -147,7 +149,7 @@ def test_a_member_trains_as_it_would_alone():
 
     together, norms = gradients(ensemble, noise)
     for e in range(3):
-        alone, norm = gradients(ensemble.take_members([e]), noise[e : e + 1])
+        alone, norm = gradients(ensemble.select_members([e]), noise[e : e + 1])
         torch.testing.assert_close(norms[e : e + 1], norm, rtol=1e-3, atol=1e-3)
         for a, b in zip(together, alone, strict=True):
             torch.testing.assert_close(a[e : e + 1], b, rtol=1e-3, atol=1e-4)
@@ -176,7 +178,7 @@ def test_divergence_names_epoch_and_attribute_and_keeps_the_last_good_weights():
             data.values["gaussian"][:, 1] = 1e30
 
     with pytest.raises(TrainingDiverged, match=r"epoch 31: the loss of attribute 'wild'") as caught:
-        train(model, data, callback=poison)
+        train(model, data, learn=learn, callback=poison)
     assert "\n" not in str(caught.value)
     for name, value in model.state_dict().items():
         assert torch.equal(value, good[name])
@@ -199,7 +201,7 @@ def test_held_out_score_of_the_trivial_predictor_is_one():
     mask = np.ones((4000, 2), dtype=bool)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
     torch.manual_seed(0)
-    _, held_out = split(schema, data, SMALL.replace(validation_share=0.5))
+    _, held_out = withhold(schema, data, SMALL.replace(validation_share=0.5))
     model = VSAE(schema, VSAEConfig(**PLAIN))
     last = model.data_network.net.last
     with torch.no_grad():
@@ -212,7 +214,7 @@ def test_nothing_to_hide_means_no_score():
     schema = Schema([real("a")])
     columns, mask = {"a": np.ones(5)}, np.zeros((5, 1), dtype=bool)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
-    assert split(schema, data, SMALL)[1] is None
+    assert withhold(schema, data, SMALL)[1] is None
 
 
 @pytest.mark.parametrize("validation", ["cells", "rows"])
@@ -221,9 +223,9 @@ def test_what_is_held_out_is_never_trained_on(validation):
     schema = every_kind()
     columns, mask = rows_of(schema, 100)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
-    config = SMALL.replace(validation=validation, patience=10**6, features="plain", guess=False)
+    config = SMALL.replace(validation=validation, patience=10**6, features="plain", gaussian=False)
     torch.manual_seed(0)
-    training, held_out = split(schema, data, config)
+    training, held_out = withhold(schema, data, config)
     withheld = held_out.batch.withheld[0]
     assert 0 < withheld.sum() < 0.2 * mask.sum()
     if validation == "rows":
@@ -238,7 +240,7 @@ def test_what_is_held_out_is_never_trained_on(validation):
     for values in (data.values, scrambled):
         torch.manual_seed(1)
         model = VSAE(schema, config)
-        train(model, type(data)(values, data.mask, training.withheld), None)
+        train(model, type(data)(values, data.mask, training.withheld), None, learn=learn)
         models.append(model)
     assert states_equal(*models)
 

@@ -13,13 +13,14 @@ from vsae.data.batch import Batch
 from vsae.data.schema import Schema
 from vsae.model.config import VSAEConfig
 from vsae.model.generative import DataDistribution, DataNetwork
+from vsae.model.inputs import JointInput
 from vsae.model.latent_model import Draws, LatentModel, Noise
 from vsae.model.nets import GroupedLinear, Hidden
-from vsae.model.proposals import DiagonalNormal, JointInput
+from vsae.model.proposals import DiagonalNormal, as_proposal
 from vsae.training.objective import Elbo
 
 #: What HI-VAE's and MIWAE's own papers choose where VSAE's chooses otherwise: learned scales, standardised, no noise.
-OWN_CHOICES = {"variance": "cell", "scaling": "standard", "holes": "zero"}
+OWN_CHOICES = {"variance": "cell", "scaling": "standard", "fill": "zero"}
 
 
 class Baseline(LatentModel):
@@ -45,7 +46,7 @@ class Baseline(LatentModel):
         """New rows, (E, rows, …), from draws of the prior; None for a model without one."""
 
     def as_proposal(self, loc: Tensor, log_scale: Tensor) -> DiagonalNormal:
-        return self.proposal_settings().as_normal(loc, log_scale)
+        return as_proposal(loc, log_scale, self.config.start_scale)
 
 
 def learn(model: Baseline, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
@@ -93,19 +94,19 @@ class OneLatent(Baseline):
 
 
 class RowReader(Baseline):
-    """A network that reads the whole row, holes filled; `config.collective` shapes it."""
+    """A network that reads the whole row, missing cells filled; `config.collective` shapes it."""
 
     reads_mask = False
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
         members, shape = config.members, config.collective
-        self.input = JointInput(schema, shape.width, self.proposal_settings(), reads_mask=self.reads_mask)
+        self.input = JointInput(schema, shape.width, self.input_settings(), reads_mask=self.reads_mask)
         self.hidden = Hidden((members,), shape)
 
     def read(self, batch: Batch) -> Tensor:
         """What the batch shows, (E, B, width)."""
-        batch = self.read_images(batch)
+        batch = self.encode_images(batch)
         h: Tensor = self.hidden(self.input(batch, self.number_features(batch), None))
         return h
 

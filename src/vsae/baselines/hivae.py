@@ -1,10 +1,10 @@
-"""HI-VAE (Nazábal et al. 2020): heterogeneous likelihoods and a mixture prior; holes are taken to be MCAR.
+"""HI-VAE (Nazábal et al. 2020): heterogeneous likelihoods and a mixture prior; missing cells are taken to be MCAR.
 
     s ~ uniform over S components      q(s | x_o), drawn by the Gumbel-softmax trick
     z ~ N(μ(s), I)                     q(z | x_o, s)
     y = g(z), a few numbers an attribute, and x_i ~ p(x_i | y_i, s): each attribute has a head of its own
 
-Holes are filled with zeros, and only observed cells enter the bound.
+Missing cells are filled with zeros, and only observed cells enter the bound.
 DIFF(HI-VAE): the temperature of the Gumbel-softmax falls to .1; its inputs are standardised once, not batch by batch.
 """
 
@@ -28,11 +28,11 @@ from vsae.training.objective import Elbo
 
 COMPONENTS = 10  # S
 _FEWEST_NUMBERS, _MOST_NUMBERS = 5, 64  # of y for an attribute; more than 5 where one has many entries
-_LEAST_TEMPERATURE = 0.1
+_LEAST_TEMPERATURE = 0.1  # of the Gumbel softmax: below it gradients vanish
 
 
 class HIVAE(RowReader):
-    """Scales are learned, holes are zero: its paper's choices, not VSAE's."""
+    """Scales are learned, missing cells are zero: its paper's choices, not VSAE's."""
 
     settings = OWN_CHOICES
     slots: Tensor

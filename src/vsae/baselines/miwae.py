@@ -1,7 +1,7 @@
 """MIWAE (Mattei and Frellsen 2019): the importance-weighted bound, and imputation by weighted samples.
 
 The bound of K samples, log 1/K Σ_k w_k with w_k = p(x_o | z_k) p(z_k) / q(z_k | x_o), is tighter than the VAE's
-(K = 1). A hole's estimate is the mean of the decoded samples under normalised weights; a draw picks samples by
+(K = 1). A missing cell's estimate is the mean of the decoded samples under normalised weights; a draw picks samples by
 their weight.
 """
 
@@ -19,12 +19,12 @@ from vsae.training.objective import Elbo
 
 
 class MIWAE(RowAutoencoder):
-    """Scales are learned, holes are zero: its paper's choices, not VSAE's."""
+    """Scales are learned, missing cells are zero: its paper's choices, not VSAE's."""
 
     settings = OWN_CHOICES
     importance_samples = 1000
     training_samples = 20  # K
-    judging_samples = 50
+    validation_samples = 50
 
     def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
         visible, samples = batch.with_mask(batch.usable), self.training_samples
@@ -38,6 +38,6 @@ class MIWAE(RowAutoencoder):
             terms = self.terms(weighted, weighted.sum(-1) - bound)
         return terms, -bound.mean(-1).sum()
 
-    def judged_by(self, batch: Batch) -> Draws:
+    def validation_draws(self, batch: Batch) -> Draws:
         """Weighted samples, as imputation has them: the mean of q alone would say that training is over too soon."""
-        return self.draws(batch, Noise(self.config.members, self.judging_samples, 1, mirrored=True), weighted=True)
+        return self.draws(batch, Noise(self.config.members, self.validation_samples, 1, mirrored=True), weighted=True)

@@ -39,11 +39,11 @@ class MVAE(OneLatent):
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
-        self.experts = AttributiveProposal(schema, config.attributive, self.proposal_settings())
+        self.experts = AttributiveProposal(schema, config, self.input_settings())
 
     def ask(self, batch: Batch) -> DiagonalNormal:
         """What each expert says, (E, B, M, K)."""
-        batch = self.read_images(batch)
+        batch = self.encode_images(batch)
         experts: DiagonalNormal = self.experts(batch, self.number_features(batch))
         return experts
 

@@ -1,4 +1,4 @@
-"""VAE (Kingma and Welling 2014): a Gaussian latent a row, the bound of the observed cells, holes filled with noise."""
+"""VAE (Kingma and Welling 2014): a Gaussian latent a row, the bound of the observed cells, noise in the others."""
 
 from __future__ import annotations
 

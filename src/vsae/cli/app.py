@@ -223,7 +223,7 @@ def fitted(
     from vsae.estimator import VSAEImputer
     from vsae.fitting.presets import EFFORTS
     from vsae.table import Image
-    from vsae.training.loop import OtherTraining
+    from vsae.training.history import OtherTraining
 
     if training.effort not in EFFORTS:
         raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {training.effort!r}", param_hint="--effort")

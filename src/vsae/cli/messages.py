@@ -25,7 +25,7 @@ def fail(message: str) -> NoReturn:
 def one_line_errors(quiet: bool) -> Iterator[None]:
     """An error in the input ends the program with one line and exit code 1; a warning is one line, too."""
     from vsae.storage.checkpoint import FileFormatError
-    from vsae.training.loop import TrainingDiverged
+    from vsae.training.history import TrainingDiverged
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         note(message, quiet)

@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from vsae.data.schema import Block, Family
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -70,6 +72,11 @@ class Batch:
     def repeated(self, times: int) -> Batch:
         """The rows of a batch (E, B, …) over and over, (E, times·B, …)."""
         return self._each(lambda x: x.repeat(1, times, *[1] * (x.dim() - 2)))
+
+    def numbers(self, blocks: Sequence[Block]) -> Tensor:
+        """The values of blocks of numbers side by side, (…, numbers)."""
+        parts = [self.values[b.name][..., 0] if b.family is Family.INTERVAL else self.values[b.name] for b in blocks]
+        return torch.cat(parts, dim=-1)
 
     def with_mask(self, mask: Tensor) -> Batch:
         return replace(self, mask=mask)

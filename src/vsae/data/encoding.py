@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -22,15 +21,23 @@ import torch
 from numpy.typing import NDArray
 
 from vsae.data.batch import Batch
-from vsae.data.schema import DISCRETE, Block, Family, Kind, Schema, SchemaError, Variable
+from vsae.data.columns import (
+    Columns,
+    Mask,
+    are_counts,
+    are_logarithmic,
+    bounds_of,
+    check_mask,
+    stack,
+    stack_images,
+)
+from vsae.data.schema import DISCRETE, Block, Family, Kind, Schema, Variable
 
-Columns = Mapping[str, NDArray[Any]]  # variable name → (n,), (n, d) for a vector, (n, C, H, W) for an image
-Mask = NDArray[np.bool_]  # (n, M) over attributes, True = observed
 Scaling = Literal["standard", "minmax"]
 
 _BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
 _DECIMALS = range(-3, 7)  # that numbers may have; beyond, they come as they are
-_COMMON = 0.1  # of a column's cells; well below what a sample of them must show for a lump (calibration.py)
+_COMMON = 0.1  # of a column's cells; well below the share at which draws take it for a point mass (calibration.py)
 _HIT = 1e-5  # standard units; float32 has seven digits
 _SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
 
@@ -59,10 +66,10 @@ class Encoding:
 
     @classmethod
     def fit(cls, schema: Schema, columns: Columns, mask: Mask, scaling: Scaling = "standard") -> Encoding:
-        _check_mask(schema, mask)
+        check_mask(schema, mask)
         loc, scale, low, high, decimals, common = {}, {}, {}, {}, {}, {}
-        for block in numeric_blocks(schema):
-            natural = _stack(block, columns, mask)  # NaN where not observed
+        for block in schema.standardised_blocks:
+            natural = stack(block, columns, mask)  # NaN where not observed
             warped = _warp(block, natural)
             decimals[block.name], common[block.name] = _decimals(block, natural), _common(block, natural)
             loc[block.name], scale[block.name] = _location_and_scale(warped, scaling)
@@ -73,13 +80,13 @@ class Encoding:
 
     def encode(self, columns: Columns, mask: Mask) -> Batch:
         """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""
-        _check_mask(self.schema, mask)
+        check_mask(self.schema, mask)
         values: dict[str, torch.Tensor] = {}
         for block in self.schema.blocks:
             if block.family is Family.IMAGE:
-                values[block.name] = torch.from_numpy(_stacked_images(block, columns, mask))
+                values[block.name] = torch.from_numpy(stack_images(block, columns, mask))
                 continue
-            x = _stack(block, columns, mask)
+            x = stack(block, columns, mask)
             if block.family in DISCRETE:
                 values[block.name] = torch.from_numpy(x)
                 continue
@@ -113,7 +120,7 @@ class Encoding:
         The mean is what minimises the squared error in natural units; exp(E[log x]) would be the median. What lies
         beyond all that was seen counts as the outermost: the tail of a log-normal must not carry its mean away.
         """
-        block = self._blocks[name]
+        block = self.schema.block[name]
         low, high = self.low[name], self.high[name]
         mean = np.asarray(mean, dtype=np.float64)
         if self.affine(name):
@@ -127,30 +134,26 @@ class Encoding:
 
     def affine(self, name: str) -> bool:
         """Whether the block's variables are only shifted and scaled, and unbounded."""
-        return not any(v.kind is Kind.POSITIVE or v.bounded for v in self._blocks[name].variables)
+        return not any(v.kind is Kind.POSITIVE or v.bounded for v in self.schema.block[name].variables)
 
     def admissible(self, name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """The nearest values that the block's variables can take: whole numbers for counts, inside the bounds."""
-        block = self._blocks[name]
-        return self._within(block, np.where(_counts(block), np.rint(x), x))
+        block = self.schema.block[name]
+        return self._within(block, np.where(are_counts(block), np.rint(x), x))
 
     def log_jacobian(self, columns: Columns, mask: Mask) -> dict[str, NDArray[np.float64]]:
         """log |dy/dx| per continuous cell: add it to a log-density in y to get the log-density in x."""
         out: dict[str, NDArray[np.float64]] = {}
-        for block in numeric_blocks(self.schema):
-            x, log_scale = _stack(block, columns, mask), np.log(self.scale[block.name])
+        for block in self.schema.standardised_blocks:
+            x, log_scale = stack(block, columns, mask), np.log(self.scale[block.name])
             if block.family is Family.INTERVAL:  # counts and bounds have probabilities; slivers divide by their width
-                low, high = _bounds(block)
-                inside = ~_counts(block) & (x > low) & (x < high)
+                low, high = bounds_of(block)
+                inside = ~are_counts(block) & (x > low) & (x < high)
                 slope = np.where(inside, -np.log(2 * _SLIVER) - log_scale, 0.0)
             else:
-                slope = np.where(_logarithmic(block), -np.log(np.where(x > 0, x, 1.0)), 0.0) - log_scale
+                slope = np.where(are_logarithmic(block), -np.log(np.where(x > 0, x, 1.0)), 0.0) - log_scale
             out[block.name] = np.where(np.isnan(x), 0.0, slope)
         return out
-
-    @cached_property
-    def _blocks(self) -> dict[str, Block]:
-        return {block.name: block for block in self.schema.blocks}
 
     def _standardise(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):  # of numbers near the largest there is
@@ -178,21 +181,16 @@ class Encoding:
         return out
 
     def _within(self, block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.clip(x, *_bounds(block)) if block.family is Family.INTERVAL else x
+        return np.clip(x, *bounds_of(block)) if block.family is Family.INTERVAL else x
 
     def _edges(self, block: Block, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        low, high = _bounds(block)
+        low, high = bounds_of(block)
         sliver = _SLIVER * self.scale[block.name]
-        half = np.where(_counts(block), np.maximum(0.5, sliver), sliver)  # in float32 less would vanish
+        half = np.where(are_counts(block), np.maximum(0.5, sliver), sliver)  # in float32 less would vanish
         y, half = self._standardise(block, x), half / self.scale[block.name]
         lower = np.where(x <= low, -_BEYOND, y - half)
         upper = np.where(x >= high, _BEYOND, y + half)
         return np.nan_to_num(lower, nan=-_BEYOND), np.nan_to_num(upper, nan=_BEYOND)
-
-
-def numeric_blocks(schema: Schema) -> list[Block]:
-    """The blocks that are standardised."""
-    return [block for block in schema.blocks if block.family not in DISCRETE and block.family is not Family.IMAGE]
 
 
 def as_dtype(variable: Variable, x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -202,29 +200,14 @@ def as_dtype(variable: Variable, x: NDArray[Any], dtype: np.dtype[Any]) -> NDArr
     return np.rint(x * 255.0 if variable.kind is Kind.IMAGE else x)
 
 
-def _logarithmic(block: Block) -> NDArray[np.bool_]:
-    flags = np.array([variable.kind is Kind.POSITIVE for variable in block.variables])
-    return flags[:, None] if block.family is Family.VECTOR else flags
-
-
-def _counts(block: Block) -> NDArray[np.bool_]:
-    return np.array([variable.kind is Kind.COUNT for variable in block.variables])
-
-
-def _bounds(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    low = np.array([-np.inf if v.min is None else v.min for v in block.variables], dtype=np.float64)
-    high = np.array([np.inf if v.max is None else v.max for v in block.variables], dtype=np.float64)
-    return low, high
-
-
 def _warp(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """g(x)."""
-    positive = _logarithmic(block)
+    positive = are_logarithmic(block)
     return np.where(positive, np.log(np.where(positive, x, 1.0)), x) if positive.any() else x
 
 
 def _unwarp(block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
-    positive = _logarithmic(block)
+    positive = are_logarithmic(block)
     if not positive.any():
         return y
     return np.where(positive, np.exp(np.where(positive, np.clip(y, -700.0, 700.0), 0.0)), y)
@@ -285,97 +268,3 @@ def _location_and_scale(y: NDArray[np.float64], scaling: Scaling) -> tuple[NDArr
         scale = np.sqrt((np.where(seen, unit - loc, 0.0) ** 2).sum(axis=0) / n)
     scale = np.where(scale > 1e-12, scale * size, 1.0)  # a constant column: rounding noise is no spread
     return loc * size, scale
-
-
-def _stack(block: Block, columns: Columns, mask: Mask) -> NDArray[Any]:
-    """The block's columns as one checked array (n, variables[, d]); NaN (or code 0) where not observed."""
-    observed = mask[:, list(block.attributes)]  # (n, variables)
-    shape = (len(mask), block.width) if block.family is Family.VECTOR else (len(mask),)
-    arrays = []
-    for variable in block.variables:
-        column = _column(variable, columns)
-        if column.shape != shape:
-            raise SchemaError(
-                f"attribute {variable.name!r} has shape {column.shape}, but mask and schema ask for {shape}"
-            )
-        arrays.append(column)
-    if block.family in DISCRETE:
-        return _checked_codes(block, np.stack(arrays, axis=1), observed)
-    return _checked_numbers(block, np.stack(arrays, axis=1).astype(np.float64), observed)
-
-
-def _column(variable: Variable, columns: Columns) -> NDArray[Any]:
-    if variable.name not in columns:
-        raise SchemaError(f"attribute {variable.name!r} is in the schema but not in the data; add the column")
-    column = np.asarray(columns[variable.name])
-    if column.dtype.kind not in "biuf":
-        what = "level codes" if variable.family in DISCRETE else "numbers"
-        raise SchemaError(f"attribute {variable.name!r} holds {column.dtype} values; give it as {what}")
-    return column
-
-
-def _stacked_images(block: Block, columns: Columns, mask: Mask) -> NDArray[np.float32]:
-    """(n, variables, C, H, W) in [0, 1], 0 where not observed; in single precision throughout, as pixels are many."""
-    out = np.zeros((len(mask), len(block), *block.event), dtype=np.float32)
-    for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
-        column, seen = _column(variable, columns), mask[:, i]
-        if column.shape == (len(mask), *block.event[1:]) and block.event[0] == 1:
-            column = column[:, None]
-        if column.shape != (len(mask), *block.event):
-            raise SchemaError(
-                f"attribute {variable.name!r} has shape {column.shape}, but mask and schema ask for "
-                f"{(len(mask), *block.event)}"
-            )
-        pixels = column[seen].astype(np.float32) / (255 if column.dtype.kind in "iu" else 1)
-        bad = ~((pixels >= 0) & (pixels <= 1)).all(axis=(1, 2, 3))  # NaN fails every comparison
-        if bad.any():
-            row = int(np.flatnonzero(seen)[bad.argmax()])
-            raise SchemaError(
-                f"attribute {variable.name!r}, row {row}: a pixel is no number in [0, 1], nor a byte; scale the image "
-                "or mark it missing"
-            )
-        out[seen, j] = pixels
-    return out
-
-
-def _checked_codes(block: Block, codes: NDArray[Any], observed: Mask) -> NDArray[np.int64]:
-    sizes = np.array(block.sizes)
-    whole = np.where(observed, codes, 0)
-    with np.errstate(invalid="ignore"):
-        bad = ~((whole >= 0) & (whole < sizes) & (whole == np.rint(whole)))  # NaN fails every comparison
-    _refuse(bad, block, codes, "is not a level code 0 … size - 1; mark the cell missing or raise the size")
-    return whole.astype(np.int64)
-
-
-def _checked_numbers(block: Block, x: NDArray[np.float64], observed: Mask) -> NDArray[np.float64]:
-    seen = observed[..., None] if block.family is Family.VECTOR else observed
-    x = np.where(seen, x, np.nan)
-    _refuse(seen & np.isnan(x), block, x, "in an observed cell; mark the cell missing")
-    _refuse(seen & np.isinf(x), block, x, "in an observed cell; mark the cell missing or give a finite number")
-    if block.family is Family.VECTOR:
-        return x
-    low, high = _bounds(block)
-    with np.errstate(invalid="ignore"):
-        outside = (x < low) | (x > high)
-        broken = _counts(block) & (x != np.rint(x))
-        negative = _logarithmic(block) & (x <= 0)
-    _refuse(observed & outside, block, x, "lies outside the bounds; widen min/max or drop them")
-    _refuse(observed & broken, block, x, "is no whole number; use kind real or positive instead of count")
-    _refuse(observed & negative, block, x, "is not above zero; use kind real, with min=0 if zero is the least")
-    return x
-
-
-def _refuse(bad: NDArray[np.bool_], block: Block, x: NDArray[Any], why: str) -> None:
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise SchemaError(f"attribute {block.variables[where[1]].name!r}, row {where[0]}: {x[where]} {why}")
-
-
-def _check_mask(schema: Schema, mask: Mask) -> None:
-    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
-        kind = getattr(mask, "dtype", type(mask).__name__)
-        raise SchemaError(f"the mask must be a boolean array with True = observed, not {kind}")
-    if mask.ndim != 2 or mask.shape[1] != len(schema):
-        raise SchemaError(f"the mask has shape {mask.shape}; expected (rows, {len(schema)}), one column an attribute")
-    if not len(mask):
-        raise SchemaError("the table has no rows; pass at least one")

@@ -279,9 +279,9 @@ def _complete(x: np.ndarray) -> np.ndarray:
         raise ValueError("x must be numeric; encode categories as codes first") from error
     if x.ndim != 2 or x.size == 0:
         raise ValueError(f"x must be a table (rows, columns) with at least one cell, not of shape {x.shape}")
-    holes = int((~np.isfinite(x)).sum())
-    if holes:
-        raise ValueError(f"x must be complete, but {holes} cells are not finite; drop or fill them first")
+    bad = int((~np.isfinite(x)).sum())
+    if bad:
+        raise ValueError(f"x must be complete, but {bad} cells are not finite; drop or fill them first")
     return x
 
 

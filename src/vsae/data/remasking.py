@@ -23,12 +23,12 @@ def remask(mask: Tensor, low: float, high: float, weight: Tensor | None = None) 
     return mask & (torch.rand(mask.shape, device=mask.device) >= share)
 
 
-def hiding_weights(mask: Tensor) -> Tensor:
+def remask_weights(mask: Tensor) -> Tensor:
     """(M,) in (0, 1], from the mask of a data set (n, M): what is rarely missing is rarely asked for, so rarely hidden.
 
-    The rows seen in training then have the holes that rows have, and more of the others' context.
+    The rows seen in training then lack the cells that rows lack, and have more of the others' context.
 
-    >>> hiding_weights(torch.tensor([[True, False, False], [True, True, False]]))
+    >>> remask_weights(torch.tensor([[True, False, False], [True, True, False]]))
     tensor([0.1000, 0.7071, 1.0000])
     """
     rate = 1 - mask.float().mean(0)

@@ -222,6 +222,25 @@ class Schema:
             for (family, _, _), variables in sorted(members.items(), key=lambda item: item[0])
         )
 
+    @cached_property
+    def block(self) -> dict[str, Block]:
+        """The blocks by name."""
+        return {block.name: block for block in self.blocks}
+
+    @cached_property
+    def number_blocks(self) -> list[Block]:
+        """Blocks whose variables are one number each."""
+        return [block for block in self.blocks if block.family in (Family.GAUSSIAN, Family.INTERVAL)]
+
+    @cached_property
+    def standardised_blocks(self) -> list[Block]:
+        """Those, and the blocks of vectors: everything that has units."""
+        return [block for block in self.blocks if block.family not in (*DISCRETE, Family.IMAGE)]
+
+    @cached_property
+    def image_blocks(self) -> list[Block]:
+        return [block for block in self.blocks if block.family is Family.IMAGE]
+
     def to_json(self) -> list[dict[str, Any]]:
         return [
             {
@@ -242,8 +261,8 @@ def _variable_to_json(v: Variable) -> dict[str, Any]:
 
 
 def _variable_from_json(v: dict[str, Any]) -> Variable:
-    picture = {"shape": tuple(v["shape"]), "pixels": v["pixels"]} if "shape" in v else {}
-    return Variable(v["name"], Kind(v["kind"]), v["size"], v["min"], v["max"], **picture)
+    image = {"shape": tuple(v["shape"]), "pixels": v["pixels"]} if "shape" in v else {}
+    return Variable(v["name"], Kind(v["kind"]), v["size"], v["min"], v["max"], **image)
 
 
 def repeated(names: Iterable[NameT]) -> dict[NameT, int]:
@@ -284,7 +303,7 @@ def vector(name: str, width: int) -> Attribute:
 
 
 def image(name: str, shape: tuple[int, int, int] = (1, 28, 28), *, pixels: Pixels = "gaussian") -> Attribute:
-    """A picture of (channels, height, width) pixels, each in [0, 1].
+    """An image of (channels, height, width) pixels, each in [0, 1].
 
     >>> Schema([image("left"), image("right"), image("photo", (3, 32, 32))]).blocks[0].name
     'image1x28x28'

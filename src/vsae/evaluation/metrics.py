@@ -320,6 +320,6 @@ def _bool(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def _refuse_nan(name: str, cells: np.ndarray, where: str = "hidden") -> None:
-    holes = int(np.isnan(cells).sum())
-    if holes:
-        raise ValueError(f"{name} is NaN at {holes} {where} cells; fill them, or leave them out through the mask")
+    bad = int(np.isnan(cells).sum())
+    if bad:
+        raise ValueError(f"{name} is NaN at {bad} {where} cells; fill them, or leave them out through the mask")

@@ -1,7 +1,7 @@
 """Rubin's rules: one answer, with an honest standard error, from the answers on m completed tables.
 
 Fit the same analysis on each table of `VSAEImputer.draw(df, n=m)`, then pool its estimates and their squared
-standard errors. The spread between tables is what the holes cost, and it widens the pooled interval.
+standard errors. The variance between tables is what the missing cells cost, and it widens the pooled interval.
 
 >>> pooled = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])
 >>> pooled.estimate, round(pooled.std_error, 4), round(pooled.df, 3)
@@ -30,13 +30,13 @@ class Pooled:
 
     estimate: Number  # Q̄, the mean of the m estimates
     std_error: Number  # √T
-    within: Number  # Ū, the mean of the m variances: what a table without holes would leave uncertain
-    between: Number  # B, the variance of the m estimates: what the holes add
+    within: Number  # Ū, the mean of the m variances: what a complete table would leave uncertain
+    between: Number  # B, the variance of the m estimates: what the missing cells add
     total: Number  # T = Ū + (1 + 1/m) B
     df: Number  # ν, degrees of freedom of the t reference; inf is the normal
     interval: tuple[Number, Number]  # (low, high) at `level`
     relative_increase: Number  # r = (1 + 1/m) B / Ū
-    lambda_: Number  # λ = (1 + 1/m) B / T, the share of the variance that is due to the holes
+    lambda_: Number  # λ = (1 + 1/m) B / T, the share of the variance that is due to missing cells
     fraction_missing: Number  # γ, λ corrected for the finite number of tables
     level: float
     m: int
@@ -47,8 +47,8 @@ def pool(estimates: ArrayLike, variances: ArrayLike, *, dfcom: ArrayLike | None 
 
     T = Ū + (1 + 1/m) B and λ = (1 + 1/m) B / T. The degrees of freedom are Barnard and Rubin's (1999):
     1/ν = 1/ν_old + 1/ν_obs, with ν_old = (m - 1) / λ² and ν_obs = (1 - λ) ν_com (ν_com + 1) / (ν_com + 3).
-    `dfcom` is ν_com, what the analysis would have on a table without holes (n - k for a regression); None
-    takes it as infinite, which leaves ν_old, Rubin's (1987). Where the m estimates are all equal the holes
+    `dfcom` is ν_com, what the analysis would have on a complete table (n - k for a regression); None
+    takes it as infinite, which leaves ν_old, Rubin's (1987). Where the m estimates are all equal missing cells
     cost nothing and ν = ν_com. The fraction of missing information is γ = (r + 2 / (ν + 3)) / (r + 1).
 
     >>> pooled = pool([[1.0, 5.0], [3.0, 5.0]], [[1.0, 4.0], [1.0, 4.0]], dfcom=30)
@@ -136,7 +136,7 @@ def _checked(estimates: ArrayLike, variances: ArrayLike) -> tuple[np.ndarray, np
 def _complete_df(dfcom: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray:
     complete = np.asarray(np.inf if dfcom is None else dfcom, dtype=float)
     if not (complete > 0).all():  # NaN is not positive either
-        raise ValueError(f"dfcom must be positive, not {dfcom!r}; it is n - k of the analysis on a complete table")
+        raise ValueError(f"dfcom must be positive, not {dfcom!r}; it is the analysis' n - k on a complete table")
     try:
         return np.broadcast_to(complete, shape)
     except ValueError:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from vsae.data.schema import Kind, Schema
-from vsae.model.config import VSAEConfig
-from vsae.model.nets import NetShape
+from vsae.model.config import NetShape, VSAEConfig
 
 Effort = Literal["fast", "default", "best"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
@@ -28,8 +27,8 @@ _SIZES = {
     "default": _Size(members=4, width=96, steps=11.0, most_steps=2000),
     "best": _Size(members=12, width=96, steps=16.0, most_steps=4000, batch_size=256),
 }
-_FEWEST_STEPS = 150
-_MANY_ROWS = 50_000  # of these, to fill the holes takes longer than to fit; 4 draws of z err as little as 10
+_FEWEST_STEPS = 150  # a table of 50 rows still needs the learning rate to rise and fall
+_MANY_ROWS = 50_000  # to impute so many takes longer than to fit; 4 draws of z err as little as 10
 _LONG = 4000  # rows; what is longer has more to tell than a few passes bring out, and is given steps in proportion
 
 
@@ -63,7 +62,7 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
 
 
 _WIDE_VECTOR = 16  # entries: from here on a vector is a modality of its own
-_FEW_ROWS = 10_000
+_FEW_ROWS = 10_000  # below that, rows are too few to spare some for validation
 _LONGER = {"fast": 0.3, "default": 1.0, "best": 3.0}  # relative to `default`
 
 
@@ -82,7 +81,7 @@ def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
         "mask_net": NetShape(64, 1),
         "variance": "column",
         "remask": (0.3, 0.7),
-        "hiding": "alike",
+        "remask_rates": "alike",
         "mask_weight": 0.1,
         "prior_rows": "complete",
         "prior_covariance": "own",
@@ -104,4 +103,4 @@ def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
         settings |= {"members": 8, "latent_dim": 16, "kl_visible": 0.02, "kl_hidden": 0.006, "match": 0.05}
     if rows < _FEW_ROWS:  # held-out cells, which go back into training; else rows, as there are enough
         return settings | {"refit": 0.3}
-    return settings | {"validation": "rows", "validation_share": 0.05, "refit": 0.0, "trust": False}
+    return settings | {"validation": "rows", "validation_share": 0.05, "refit": 0.0, "shrinkage": False}

@@ -5,9 +5,9 @@ errors in the probabilities of levels add up. So a generated number keeps its ra
 the data, and the probabilities of levels are shifted until their mean is the share in the data: the dependence between
 columns is the model's, each column's own distribution is the data's.
 
-What is observed need not be distributed as what is missing: high incomes hide, old patients skip a test. So the data's
-distribution is that of the observed cells and of draws for the missing ones, the draws first set right by what known
-cells that were hidden for the purpose have to say about draws.
+What is observed need not be distributed as what is missing: high incomes go unsaid, old patients skip a test. So the
+data's distribution is that of the observed cells and of draws for the missing ones, the draws first set right by what
+known cells that were hidden for the purpose have to say about draws.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.data.encoding import Columns, Encoding, Mask, numeric_blocks
-from vsae.data.schema import DISCRETE, Block, Family, Schema
+from vsae.data.columns import Columns, Mask
+from vsae.data.encoding import Encoding
+from vsae.data.schema import DISCRETE, Schema
 
-_KNOTS = 512
-_FEW_VALUES = 64  # a column with no more distinct values has nothing between them,
-_REPEATED = 0.5  # nor has one with fewer distinct values than this share of its cells
+_KNOTS = 512  # quantiles of a column: told from 4,000 rows at most, so finer ones would be single rows
+_FEW_VALUES = 64  # a column with no more distinct values has nothing between them
+_REPEATED = 0.5  # … nor has one with fewer distinct values than this share of its cells
 _FEWEST_CELLS = 20  # to learn from what draws for missing cells are worth
 _SHIFTS = 20  # rounds until the mean of shifted probabilities is the share wanted
 _LEAST = 1e-6  # share of a level
@@ -68,7 +69,7 @@ class Marginals:
         """
         quantiles: dict[str, NDArray[np.float64]] = {}
         between: dict[str, NDArray[np.bool_]] = {}
-        for block in _number_blocks(schema):
+        for block in schema.number_blocks:
             values, varies = [], []
             for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
                 x, draws = np.asarray(columns[variable.name], dtype=np.float64), drawn.numbers[block.name][:, j]
@@ -88,7 +89,7 @@ class Marginals:
 
 
 @dataclass(frozen=True)
-class Steering:
+class MarginalMap:
     """What brings generated draws to the marginals of the data."""
 
     marginals: Marginals
@@ -96,9 +97,9 @@ class Steering:
     shifts: Arrays  # of the log probabilities of levels, per variable
 
     @classmethod
-    def of(cls, schema: Schema, marginals: Marginals, drawn: Drawn) -> Steering:
+    def of(cls, schema: Schema, marginals: Marginals, drawn: Drawn) -> MarginalMap:
         """From draws like those to come."""
-        quantiles = {block.name: np.quantile(drawn.numbers[block.name], _P, axis=0) for block in _number_blocks(schema)}
+        quantiles = {block.name: np.quantile(drawn.numbers[block.name], _P, axis=0) for block in schema.number_blocks}
         shifts = {name: _shift(share, marginals.shares[name]) for name, share in drawn.levels.items()}
         return cls(marginals, quantiles, shifts)
 
@@ -110,7 +111,7 @@ class Steering:
         `evenly`: the rows are a sample of the whole, so their ranks are spread over the whole, too.
         """
         out: dict[str, NDArray[Any]] = {}
-        for block in _number_blocks(encoding.schema):
+        for block in encoding.schema.number_blocks:
             x = drawn.numbers[block.name].astype(np.float64)
             observed, between = self.marginals.quantiles[block.name], self.marginals.between[block.name]
             for j in range(len(block)):
@@ -132,7 +133,7 @@ class Steering:
         return {f"{part}/{name}": x for part, arrays in parts.items() for name, x in arrays.items()}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Steering:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> MarginalMap:
         def part(prefix: str) -> dict[str, NDArray[Any]]:
             return {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
 
@@ -157,10 +158,6 @@ def _codes(weight: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.
         rest[rows] -= weight[rows, k]
         rows = rng.permutation(rows[~hit])
     return code
-
-
-def _number_blocks(schema: Schema) -> list[Block]:
-    return [block for block in numeric_blocks(schema) if block.family is not Family.VECTOR]
 
 
 def _numbers_of(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.data.encoding import Columns, Mask
+from vsae.data.columns import Columns, Mask
 from vsae.data.schema import DISCRETE, Family, Schema, Variable
 
 Points = NDArray[np.float64]  # (n, variables), NaN for what is not known

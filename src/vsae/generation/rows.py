@@ -7,8 +7,7 @@ the data (marginals.py). The `paper` preset does without the last: its p(z) is N
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,39 +16,39 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vsae.data.batch import Batch
-from vsae.data.encoding import Columns, Encoding, Mask
-from vsae.data.randomness import private_rng
+from vsae.data.columns import Columns, Mask
+from vsae.data.encoding import Encoding
+from vsae.data.randomness import generator, private_rng
 from vsae.data.schema import DISCRETE, Schema
-from vsae.generation.marginals import Drawn, Marginals, Steering
+from vsae.generation.conditions import Condition
+from vsae.generation.marginals import Drawn, MarginalMap, Marginals
 from vsae.imputation.imputer import per_variable
 from vsae.model.generative import DataDistribution
 from vsae.model.latent_model import Noise
-from vsae.model.likelihoods import Bernoulli, Gaussian, Vector
+from vsae.model.likelihoods import Bernoulli, Gaussian, ScaledHead, Vector
 from vsae.model.vsae import VSAE
 
-_FEW_EFFECTIVE = 100
-_OWN_NOISE = 0.7  # of σ, which is set to what a hole is off: a generated latent knows more of its cell than that
+_WAYS_TO_HIDE = 4  # known cells of a row, to learn what draws for missing ones are worth
+_HIDDEN = 0.15  # of the known cells, each time: so few that the rest of the row is as it was
+_CANDIDATES = 20_000  # latents drawn for a condition, at least: one row in a thousand leaves twenty
+_CANDIDATE_NUMBERS = 2**27  # floats of all of them: half a gigabyte
+_MARGINALS = -2  # the stream of random numbers of all this
+_FEW_EFFECTIVE = 100  # candidates: with fewer, generated rows are visibly alike
+_OWN_NOISE = 0.7  # of σ, which is set to what an imputation is off: a generated latent knows more (decisions/0010)
 
 
-@dataclass(frozen=True)
-class Condition:
-    """What generated rows must have: values of some variables, in natural units, and attributes that are missing."""
+def generating_members(model: VSAE) -> VSAE:
+    """The members that generated rows come from: those whose σ varies from cell to cell, if any.
 
-    given: Mapping[str, float] = field(default_factory=dict)
-    known: tuple[int, ...] = ()  # attributes of the given variables
-    gone: tuple[int, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.known or self.gone)
-
-    def on_columns(self, columns: Columns) -> dict[str, NDArray[Any]]:
-        return {n: np.full_like(x, self.given[n]) if n in self.given else x for n, x in columns.items()}
-
-    def on_mask(self, mask: Mask) -> Mask:
-        mask = mask.copy()
-        mask[:, list(self.known)] = True
-        mask[:, list(self.gone)] = False
-        return mask
+    One σ a column is as wide where all is known as where nothing is: two columns that tell the same twice would come
+    apart.
+    """
+    heads = [head for head in model.data_network.heads.values() if isinstance(head, ScaledHead)]
+    sharp = heads[0].per_cell.flatten().nonzero().flatten().tolist() if heads else []
+    if not sharp or len(sharp) == model.config.members:
+        return model
+    with private_rng(0, model.device):
+        return model.select_members(sharp)
 
 
 @dataclass(frozen=True)
@@ -58,15 +57,19 @@ class RowGenerator:
 
     model: VSAE
     encoding: Encoding
-    steering: Steering | None = None  # None: values are as they are decoded
+    marginal_map: MarginalMap | None = None  # None: values are as they are decoded
 
     @torch.no_grad()
-    def steered(self, columns: Columns, mask: Mask, hidden: Mask, rng: torch.Generator, copies: int) -> RowGenerator:
-        """To the marginals of some rows (E · each, M), which the model was fitted to; the rest as in marginals.py."""
+    def with_marginals(self, columns: Columns, mask: Mask, seed: int) -> RowGenerator:
+        """Brought to the marginals of some rows (E · each, M), which the model was fitted to: see marginals.py."""
+        columns = {name: np.tile(x, (_WAYS_TO_HIDE, *[1] * (x.ndim - 1))) for name, x in columns.items()}
+        mask = np.tile(mask, (_WAYS_TO_HIDE, 1))
+        hidden = mask & (np.random.default_rng(seed).random(mask.shape) < _HIDDEN)
+        rng = generator(seed, _MARGINALS, self.device)
         drawn = self._redrawn(columns, mask & ~hidden, rng)
-        marginals = Marginals.of(self.schema, columns, mask, hidden, drawn, copies)
+        marginals = Marginals.of(self.schema, columns, mask, hidden, drawn, _WAYS_TO_HIDE)
         decoded, _ = self._decoded(self._latents(len(mask) // self.model.config.members, rng), rng)
-        return replace(self, steering=Steering.of(self.schema, marginals, self._drawn(decoded, rng, _OWN_NOISE)))
+        return replace(self, marginal_map=MarginalMap.of(self.schema, marginals, self._drawn(decoded, rng, _OWN_NOISE)))
 
     @property
     def schema(self) -> Schema:
@@ -86,9 +89,19 @@ class RowGenerator:
         if condition:
             z, forced = self._chosen(z, condition, each, rng)
         decoded, mask = self._decoded(z, rng, forced)
-        drawn = self._drawn(decoded, rng, 1.0 if self.steering is None else _OWN_NOISE)
+        drawn = self._drawn(decoded, rng, 1.0 if self.marginal_map is None else _OWN_NOISE)
         columns = self._natural(drawn, rng, evenly=not condition)
         return condition.on_columns(columns), condition.on_mask(mask)
+
+    def rows(self, n: int, start: int, seed: int, condition: Condition) -> tuple[dict[str, NDArray[Any]], Mask]:
+        """`n` rows from row number `start` on, one from each member in turn."""
+        config = self.model.config
+        per_candidate = config.members * len(self.schema) * config.latent_dim
+        candidates = min(max(_CANDIDATES, 10 * n), _CANDIDATE_NUMBERS // per_candidate)
+        each = -(-n // config.members)
+        columns, mask = self(each, generator(seed, start, self.device), condition, candidates)
+        order = np.arange(config.members * each).reshape(config.members, each).T.flatten()[:n]
+        return {name: x[order] for name, x in columns.items()}, mask[order]
 
     # --- from latents to rows
 
@@ -127,7 +140,10 @@ class RowGenerator:
     def _natural(self, drawn: Drawn, rng: torch.Generator, evenly: bool) -> dict[str, NDArray[Any]]:
         numbers = np.random.default_rng(int(torch.randint(2**62, (1,), generator=rng, device=self.device)))
         columns = self.encoding.decode(drawn.numbers)
-        columns |= self.steering(self.encoding, drawn, numbers, evenly) if self.steering else drawn.plain_codes(numbers)
+        if self.marginal_map is None:
+            columns |= drawn.plain_codes(numbers)
+        else:
+            columns |= self.marginal_map(self.encoding, drawn, numbers, evenly)
         return {v.name: columns[v.name] for v in self.schema.variables}
 
     def _redrawn(self, columns: Columns, visible: Mask, rng: torch.Generator) -> Drawn:

@@ -1,14 +1,14 @@
-"""What is wrong in all rows of a drawn table alike: the error of the fit.
+"""Parameter uncertainty: what is wrong in all rows of a drawn table alike.
 
 All rows are imputed by the same fit, and where it is off for one it is off for those like it. Noise that is drawn cell
 by cell averages out over the rows, and a regression fitted to the draws would seem more exact than it is. Draws are
 proper, in Rubin's sense, if the fit varies between them as it would between samples of the data.
 
 A network's errors have no formula, but those of a linear regression do: between rows i and k they covary as
-σ² φᵢᵀ A⁻¹ φₖ, with φ = (1, the other columns) and A = Σ φφᵀ over the rows that show the number in question. The linear
-guess (`guess.py`) keeps A, and fills what is hidden in φ. So each drawn table has slopes of its own, normal with
-covariance A⁻¹, and its errors covary like this: little in the midst of the rows that were seen, much far from them,
-where holes that depend on other columns lie.
+σ² φᵢᵀ A⁻¹ φₖ, with φ = (1, the other columns) and A = Σ φφᵀ over the rows that show the number in question. The
+Gaussian imputation (`gaussian.py`) keeps A, and fills what is missing in φ. So each drawn table has slopes of its own,
+normal with covariance A⁻¹, and its errors covary like this: little in the midst of the rows that were seen, much far
+from them, where cells lie that are missing because of other columns.
 
 The width of a cell's distribution is set by errors that were made (`calibration.py`), which have this one in them. It
 is therefore not added: it takes its share of the noise, and each cell by itself is distributed as before.
@@ -22,19 +22,19 @@ import torch
 from torch import Tensor
 
 from vsae.data.batch import Batch
-from vsae.model.proposals import number_blocks
-from vsae.model.vsae import VSAE
+from vsae.model.gaussian import GaussianImputation
+from vsae.model.latent_model import LatentModel
 
 _RIDGE = 1e-3  # of a column's own square sum, added to it: columns that tell the same twice
 _LEFT_OUT = 1e6  # likewise: nothing is told by the number itself
 
 
-class FitError:
+class ParameterUncertainty:
     """The slopes of some drawn tables, `each` of every member."""
 
-    def __init__(self, model: VSAE, each: int, rng: torch.Generator) -> None:
-        self.model, moments = model, model.guess.moments.double()
-        self.blocks = number_blocks(model.schema)
+    def __init__(self, model: LatentModel, gaussian: GaussianImputation, each: int, rng: torch.Generator) -> None:
+        self.model, self.gaussian, moments = model, gaussian, gaussian.moments.double()
+        self.blocks = model.schema.number_blocks
         rows = moments[:, 0, 0].clamp_min(1.0)  # that show a number
         squares = _RIDGE * moments.diagonal(dim1=1, dim2=2).clamp_min(1.0)
         squares[:, 1:].diagonal().copy_(_LEFT_OUT * rows)
@@ -48,8 +48,8 @@ class FitError:
 
     def deviates(self, batch: Batch, rng: torch.Generator) -> Mapping[str, Tensor]:
         """Noise for the blocks of numbers, (E, each·B, variables): standard normal in a cell, alike in like rows."""
-        guess = self.model.guess(batch, self.model.number_features(batch))[0]  # (B, D)
-        row = torch.cat([torch.ones_like(guess[:, :1]), guess], dim=1)
+        estimate = self.gaussian(batch, self.model.number_features(batch))[0]  # (B, D)
+        row = torch.cat([torch.ones_like(estimate[:, :1]), estimate], dim=1)
         common = row @ self.slopes  # (E, each, B, numbers)
         own = torch.randn(common.shape, generator=rng, device=common.device)
         share = (torch.linalg.solve_triangular(self.root, row.T, upper=False) ** 2).sum(1).T  # beside 1; (B, numbers)

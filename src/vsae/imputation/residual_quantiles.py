@@ -1,4 +1,4 @@
-"""What hidden numbers turn out to be around an estimate: the shape of their distribution, column by column.
+"""Residual quantiles: how hidden numbers turn out to be distributed around an estimate, column by column.
 
 A raw draw is a member's: a draw of z, decoded, and normal noise. Where it lies among all such draws is the model's to
 say, for therein is how the cells of a row, and the rows of a drawn table, go together. What value lies there is for
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from vsae.model.likelihoods import Gaussian
 
-RANKS = torch.linspace(0.0, 1.0, 65, dtype=torch.float64)  # of the quantiles that describe a shape
+RANKS = torch.linspace(0.0, 1.0, 65, dtype=torch.float64)  # of the quantiles that describe a distribution
 _TAIL = 1e-3  # a normal ends nowhere; its table of quantiles does
 
 
@@ -29,21 +29,21 @@ def normal_quantiles() -> Tensor:
 
 
 @dataclass(frozen=True)
-class Shapes:
-    """Of the columns of a block: quantiles of (x - estimate) / spread at some estimates, and between these in between.
+class ResidualQuantiles:
+    """Of the columns of a block: quantiles of (x - estimate) / std at some estimates, and between these in between.
 
-    Where one value makes up much of a column they are quantiles of x itself. Between a lump and what lies beside it
-    there is nothing, so nothing is taken from between: it is one or the other.
+    Where one value makes up much of a column they are quantiles of x itself. Between a point mass and what lies beside
+    it there is nothing, so nothing is taken from between: it is one or the other.
 
     >>> quantiles = torch.tensor([[[-1.0, 0.0, 1.0], [-1.0, 0.0, 3.0]]])
-    >>> shapes = Shapes(torch.tensor([[0.0, 1.0]]), quantiles, torch.tensor([False]))
-    >>> shapes.at(torch.tensor([[0.5], [9.0]]), torch.tensor([[0.75], [1.0]])).flatten()
+    >>> residuals = ResidualQuantiles(torch.tensor([[0.0, 1.0]]), quantiles, torch.tensor([False]))
+    >>> residuals.at(torch.tensor([[0.5], [9.0]]), torch.tensor([[0.75], [1.0]])).flatten()
     tensor([1., 3.])
     """
 
     places: Tensor  # (variables, K): estimates, rising
     quantiles: Tensor  # (variables, K, knots)
-    lumped: Tensor  # (variables,) bool
+    point_mass: Tensor  # (variables,) bool: one value makes up much of the column
 
     def __call__(
         self, decoded: Gaussian, raw: Tensor, samples: int, generator: torch.Generator | None = None
@@ -51,13 +51,13 @@ class Shapes:
         """Raw draws of all members, `samples` of each row, (E, samples · B, variables), as the data would have them."""
         loc, scale, raw = (x.unflatten(1, (samples, -1)) for x in (decoded.loc, decoded.scale, raw))
         estimate = loc.mean((0, 1))  # (B, variables)
-        spread = ((scale**2).mean((0, 1)) + loc.var((0, 1))).sqrt()
-        x = self.at(estimate, torch.special.ndtr((raw - estimate) / spread.clamp_min(1e-12)), generator)
-        return torch.where(self.lumped.to(x.device), x, estimate + spread * x).flatten(1, 2)
+        std = ((scale**2).mean((0, 1)) + loc.var((0, 1))).sqrt()
+        x = self.at(estimate, torch.special.ndtr((raw - estimate) / std.clamp_min(1e-12)), generator)
+        return torch.where(self.point_mass.to(x.device), x, estimate + std * x).flatten(1, 2)
 
     def at(self, estimate: Tensor, rank: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """The quantiles of ranks (…, B, variables) where the estimates are (B, variables)."""
-        places, quantiles, lumped = self.places.to(rank), self.quantiles.to(rank), self.lumped.to(rank.device)
+        places, quantiles, point_mass = self.places.to(rank), self.quantiles.to(rank), self.point_mass.to(rank.device)
         variables, count, knots = quantiles.shape
         right = torch.searchsorted(places, estimate.T.contiguous()).T.clamp(1, count - 1)  # (B, variables)
         column = torch.arange(variables, device=rank.device)
@@ -66,10 +66,10 @@ class Shapes:
         knot = rank * (knots - 1)
         below = knot.long().clamp(0, knots - 2)
         between = knot - below
-        if lumped.any():
+        if point_mass.any():
             chance = torch.rand(rank.shape, generator=generator, device=rank.device, dtype=rank.dtype)
-            along = torch.where(lumped, (chance < along).to(rank), along)
-            between = torch.where(lumped, between.round(), between)
+            along = torch.where(point_mass, (chance < along).to(rank), along)
+            between = torch.where(point_mass, between.round(), between)
 
         def quantile(place: Tensor) -> Tensor:
             place = place.expand(rank.shape)
@@ -81,5 +81,5 @@ class Shapes:
         return {field.name: getattr(self, field.name).cpu() for field in fields(self)}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Shapes:
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> ResidualQuantiles:
         return cls(*(tensors[field.name] for field in fields(cls)))

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from vsae.model.config import AggregationKind
 from vsae.model.nets import GroupedLinear
 
-AggregationKind = Literal["concat", "pooled", "attention"]
-
-_QUERIES = 8
+_QUERIES = 8  # as many heads as attention usually has
 
 
 class Aggregation(nn.Module, ABC):
@@ -49,10 +47,10 @@ class Concatenation(Aggregation):
         return z.flatten(-2)
 
 
-class Pooled(Aggregation):
+class Pooling(Aggregation):
     """Σ_i relu(W_i z_i + b_i) / √M: an attribute is told by its own W_i; √M keeps the size of a sum of many.
 
-    >>> Pooled(members=1, attributes=3, latent_dim=2, width=16)(torch.zeros(1, 5, 3, 2)).shape
+    >>> Pooling(members=1, attributes=3, latent_dim=2, width=16)(torch.zeros(1, 5, 3, 2)).shape
     torch.Size([1, 5, 16])
     """
 
@@ -92,4 +90,4 @@ def aggregation(kind: AggregationKind, members: int, attributes: int, latent_dim
     """`width` is that of the context, where it can be chosen."""
     if kind == "concat":
         return Concatenation(attributes, latent_dim)
-    return (Pooled if kind == "pooled" else Attention)(members, attributes, latent_dim, width)
+    return (Pooling if kind == "pooled" else Attention)(members, attributes, latent_dim, width)

@@ -10,16 +10,26 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
-from vsae.model.aggregation import AggregationKind
-from vsae.model.features import FeatureSet
-from vsae.model.images import ImageNet
-from vsae.model.likelihoods import Variance
-from vsae.model.nets import NetShape
-from vsae.model.proposals import Holes
-
 Proposal = Literal["selective", "collective", "attributive"]
+Fill = Literal["zero", "noise"]  # what a network reads of a missing cell
+FeatureSet = Literal["plain", "rich"]  # what a network reads of a number: see features.py
+AggregationKind = Literal["concat", "pooled", "attention"]
+ImageNet = Literal["conv", "flat"]
+Variance = Literal["cell", "column", "mixed", "fixed"]  # mixed: cell and column in turn, over the members
 DecoderMask = Literal["reconstructed", "given"]
-Hiding = Literal["as_missing", "alike"]
+RemaskRates = Literal["as_missing", "alike"]
+
+
+@dataclass(frozen=True)
+class NetShape:
+    """The inside of a network: `depth` hidden layers, or residual blocks behind one, of `width` units.
+
+    Depth 0, where a network may have it, is no inside at all: a linear map.
+    """
+
+    width: int
+    depth: int
+    residual: bool = False
 
 
 _RANGES = (
@@ -38,13 +48,16 @@ _RANGES = (
 
 @dataclass(frozen=True)
 class VSAEConfig:
-    """The switches; the comment beside each says what it does and where its value comes from.
+    """The switches; the comment beside each says what it does.
+
+    Values that are not explained were chosen together: by 430 fits of random settings on 22 tables that no benchmark
+    page shows, then by paired fits (docs/decisions/0007). docs/ablation.md has what each ingredient is worth.
 
     >>> VSAEConfig(latent_dim=4).latent_dim, VSAEConfig.paper().kl_hidden
     (4, 1.0)
-    >>> VSAEConfig(holes="ones")
+    >>> VSAEConfig(fill="ones")
     Traceback (most recent call last):
-    ValueError: holes must be one of 'zero', 'noise', not 'ones'
+    ValueError: fill must be one of 'zero', 'noise', not 'ones'
     """
 
     # --- the model
@@ -57,12 +70,12 @@ class VSAEConfig:
     members: int = 4  # E: an ensemble trains as one batched computation
     start_scale: float = 0.05  # DIFF(paper): σ of the proposals before training; from 1, it takes long to tell z apart
     proposal: Proposal = "selective"  # ablation: one of the two proposals for every attribute
-    holes: Holes = "zero"  # what the networks read where nothing was observed
-    guess: bool = True  # DIFF(paper): the collective proposal starts from a linear guess of the holes; see guess.py
+    fill: Fill = "zero"  # what the networks read of a missing cell
+    gaussian: bool = True  # DIFF(paper): the collective proposal corrects a Gaussian imputation; see gaussian.py
     features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
-    image_net: ImageNet = "conv"  # DIFF(paper): "flat" reads and gives back pixels by MLPs; see images.py
+    image_net: ImageNet = "conv"  # DIFF(paper): "flat" reads and decodes pixels by MLPs; see images.py
     channels: int = 16  # of an image network's first layer
-    image_features: int = 256  # that a convolutional reader gives
+    image_features: int = 256  # that a convolutional encoder gives
     pixel_variance: float | None = 0.1  # of Gaussian and discretised pixels; None: learned
     variance: Variance = "mixed"  # DIFF(paper): σ is learned; the paper's squared error fixes it
     scaling: Literal["standard", "minmax"] = "standard"
@@ -75,8 +88,8 @@ class VSAEConfig:
     kl_visible: float = 0.01  # DIFF(paper): weight 1 collapses the collective proposal
     kl_hidden: float = 0.003
     remask: tuple[float, float] = (0.2, 0.4)  # DIFF(paper): hide this share of what is observed, and score it
-    hiding: Hiding = "as_missing"  # … more of what is often missing, or "alike" of every attribute; see remasking.py
-    mask_weight: float = 0.3  # DIFF(paper): of log p(m | z), whose bits would have z tell of the holes, not of the row
+    remask_rates: RemaskRates = "as_missing"  # … more of what is often missing, or "alike"; see remasking.py
+    mask_weight: float = 0.3  # DIFF(paper): of log p(m | z), whose bits would have z tell of the mask, not of the row
     match: float = 0.1  # weight of KL(attributive ‖ collective) where an attribute is known but hidden
     e_step_samples: int = 0  # DIFF(paper): 100; targets from an untrained decoder teach little
     e_step_latents: Literal["prior", "collective"] = "prior"
@@ -101,9 +114,9 @@ class VSAEConfig:
     refit: float = 0.4  # then train for this share of the steps more, on all cells
 
     # --- its use
-    trust: bool = True  # DIFF(paper): estimates are drawn towards means and modes as held-out cells say; see trust.py
-    prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see prior.py
-    prior_covariance: Literal["common", "own"] = "common"  # of its components; own ones take (M·L)² each: mixture.py
+    shrinkage: bool = True  # DIFF(paper): estimates shrink towards means and modes as held-out cells say
+    prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see priors.py
+    prior_covariance: Literal["common", "own"] = "common"  # of its components; own ones take (M·L)² floats each
     prior_rows: Literal["all", "complete"] = "all"  # whose latents it is fitted to; what is hidden has blurred ones
     latent_draws: int = 10  # averaged into a point imputation
 
@@ -135,9 +148,9 @@ class VSAEConfig:
             "collective": hidden,
             "mask_net": hidden,
             "data_net": NetShape(width=128, depth=3),
-            "holes": "noise",
+            "fill": "noise",
             "features": "plain",
-            "guess": False,
+            "gaussian": False,
             "members": 1,
             "start_scale": 1.0,
             "image_net": "flat",
@@ -149,7 +162,7 @@ class VSAEConfig:
             "kl_visible": 1.0,
             "kl_hidden": 1.0,
             "remask": (0.0, 0.0),
-            "hiding": "alike",
+            "remask_rates": "alike",
             "mask_weight": 1.0,
             "match": 0.0,
             "e_step_samples": 100,
@@ -166,7 +179,7 @@ class VSAEConfig:
             "patience": 50,
             "tolerance": 0.0,
             "refit": 0.0,
-            "trust": False,
+            "shrinkage": False,
             "prior": "standard",
             "latent_draws": 20,
         }

@@ -10,17 +10,16 @@ The bins make a piecewise-linear function of y a linear map of its features; the
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-FeatureSet = Literal["plain", "rich"]
+from vsae.model.config import FeatureSet
 
-BINS = 12
+BINS = 12  # pieces of a piecewise-linear function: a few dozen rows lie in each bin of a table of 500
 _KNOTS = 33  # of the piecewise-linear normal score, evenly spaced in it, so that tails are told apart
 _FARTHEST_SCORE = 3.0  # of a knot; beyond the outermost, a score grows as the number does
-_FARTHEST = 8.0
+_FARTHEST = 8.0  # standard deviations: an outlier must not swamp a layer's other inputs
 
 
 class NumberFeatures(nn.Module):
@@ -57,7 +56,7 @@ class NumberFeatures(nn.Module):
             column = numbers[observed[:, j], j].double()
             if len(column):
                 level = torch.special.ndtr(self.scores.double())
-                self.knots[j] = _spread(torch.quantile(_thinned(column), level)).float()
+                self.knots[j] = _increasing(torch.quantile(_thinned(column), level)).float()
                 self.edges[j] = _edges(_thinned(column)).float()
 
     def forward(self, numbers: Tensor) -> Tensor:
@@ -109,14 +108,14 @@ def _edges(column: Tensor) -> Tensor:
     values, wanted = column.unique(), BINS + 1
     if len(values) <= wanted:
         beyond = torch.arange(1, wanted - len(values) + 1, device=column.device)  # no cell gets there
-        return _spread(torch.cat([values, values[-1] + beyond]))
+        return _increasing(torch.cat([values, values[-1] + beyond]))
     level = torch.linspace(0, 1, wanted, device=column.device, dtype=column.dtype)
     edges = torch.quantile(column, level).unique()
     others = values[~torch.isin(values, edges)]
     spare = torch.linspace(0, len(others) - 1, wanted - len(edges), device=column.device).round().long()
-    return _spread(torch.cat([edges, others[spare]]).sort().values)
+    return _increasing(torch.cat([edges, others[spare]]).sort().values)
 
 
-def _spread(knots: Tensor) -> Tensor:
+def _increasing(knots: Tensor) -> Tensor:
     """Strictly increasing knots: ties (of columns with few values) get a hair's breadth."""
     return knots + 1e-4 * torch.arange(len(knots), device=knots.device, dtype=knots.dtype)

@@ -1,12 +1,12 @@
-"""A first guess of the holes: what a joint Gaussian of all attributes would fill them with.
+"""Gaussian imputation: what a joint Gaussian of all attributes would fill the missing cells with.
 
 DIFF(paper): the collective proposal reads it beside what is observed. Much of what one column says of another is a
 straight line between normal scores; a covariance matrix knows it from a few hundred rows, where a network needs
 thousands of steps. The network is left with what is bent.
 
 Every number enters as its normal score, every binary or ordered level as its standardised code: D entries a row; levels
-without an order stay out. Their covariance comes from the incomplete rows by stochastic EM; the guess is the
-conditional mean of the hidden entries given the visible ones. A table without numbers does without.
+without an order stay out. Their covariance comes from the incomplete rows by stochastic EM; the imputation is the
+conditional mean of the missing entries given the observed ones. A table without numbers does without.
 """
 
 from __future__ import annotations
@@ -17,35 +17,34 @@ from torch import Tensor, nn
 from vsae.data.batch import Batch
 from vsae.data.schema import Family, Schema
 from vsae.model.features import NumberFeatures
-from vsae.model.proposals import number_blocks
 
 _MOST_ENTRIES = 256  # the cost of a step grows with their square: wider tables do without
-_FEWEST_ROWS, _MOST_ROWS = 1000, 3000  # for the covariance
-_EM_STEPS = 60
-_LEAST_SHRINKAGE = 0.02  # of the correlations: a guess must not trust a relation to the last digit
-_SOLVER_STEPS, _EXACT_STEPS = 12, 40
-_MOST_REGRESSORS = 64  # a number has a matrix of them, squared
+_FEWEST_ROWS, _MOST_ROWS = 1000, 3000  # for the covariance: draws of a short table are repeated, long ones thinned
+_EM_STEPS = 60  # the second half is averaged, as stochastic EM never comes to rest
+_LEAST_SHRINKAGE = 0.02  # of the correlations: no relation is known to the last digit
+_SOLVER_STEPS, _EXACT_STEPS = 12, 40  # of conjugate gradients: in every training step, and in the fit
+_MOST_REGRESSORS = 64  # each number has a matrix of them, squared: bounds the memory
 
 
-class GaussianGuess(nn.Module):
-    """Batch, features of its numbers → (E, B, D): entries as they are where visible, guessed where hidden."""
+class GaussianImputation(nn.Module):
+    """Batch, features of its numbers → (E, B, D): entries as they are where observed, their estimate elsewhere."""
 
     covariance: Tensor
     centre: Tensor
-    spread: Tensor
+    scale: Tensor
     moments: Tensor
     owner: Tensor
 
     def __init__(self, schema: Schema, used: bool = True) -> None:
         super().__init__()
-        numbers = [i for block in number_blocks(schema) for i in block.attributes]
+        numbers = [i for block in schema.number_blocks for i in block.attributes]
         self.ordered = [b for b in schema.blocks if b.family in (Family.BERNOULLI, Family.CUMULATIVE)]
         owner = numbers + [i for block in self.ordered for i in block.attributes]
         self.width = len(owner) if used and numbers and 1 < len(owner) <= _MOST_ENTRIES else 0
         self.register_buffer("owner", torch.tensor(owner[: self.width], dtype=torch.long), persistent=False)
         self.register_buffer("covariance", torch.eye(self.width))
         self.register_buffer("centre", torch.zeros(self.width))
-        self.register_buffer("spread", torch.ones(self.width))
+        self.register_buffer("scale", torch.ones(self.width))
         regressions = len(numbers) if 0 < self.width <= _MOST_REGRESSORS else 0
         moment = torch.eye(1 + self.width)
         self.register_buffer("moments", moment.repeat(regressions, 1, 1))  # see `_second_moments`
@@ -57,39 +56,39 @@ class GaussianGuess(nn.Module):
 
     @torch.no_grad()
     def fit(self, data: Batch, features: Tensor | None) -> None:
-        """Means, spreads and the covariance of a data set (n, …)."""
+        """Means, scales and the covariance of a data set (n, …)."""
         x, seen = self.entries(data, features).double(), data.mask[:, self.owner].double()
         count = seen.sum(0).clamp_min(1)
         centre = (x * seen).sum(0) / count
-        spread = (((x - centre) ** 2 * seen).sum(0) / count).sqrt()
-        spread = torch.where(spread > 1e-6, spread, 1.0)
-        x = (x - centre) / spread * seen
+        scale = (((x - centre) ** 2 * seen).sum(0) / count).sqrt()
+        scale = torch.where(scale > 1e-6, scale, 1.0)
+        x = (x - centre) / scale * seen
         some = torch.linspace(0, len(x) - 1, min(len(x), _MOST_ROWS), device=x.device).long()
         mean, covariance = _moments(x[some], seen[some])
-        self.centre.copy_(centre + mean * spread)
-        self.spread.copy_(spread)
+        self.centre.copy_(centre + mean * scale)
+        self.scale.copy_(scale)
         self.covariance.copy_(covariance)
         if len(self.moments):
             part = data.take(some), None if features is None else features[some]
             self.moments.copy_(self._second_moments(*part, seen[some]) * (len(x) / len(some)))
 
     def _second_moments(self, data: Batch, features: Tensor | None, seen: Tensor) -> Tensor:
-        """For every number, Σ φφᵀ over the rows that show it, φ = (1, all entries, guessed where hidden).
+        """For every number, Σ φφᵀ over the rows that show it, φ = (1, all entries, estimated where missing).
 
-        What a linear regression of that number knows of its slopes: see fit_error.py.
+        What a linear regression of that number knows of its slopes: see parameter_uncertainty.py.
         """
         entries = self(data, features).double()
         row = torch.cat([torch.ones_like(entries[:, :1]), entries], dim=1)
         return torch.stack([(row * shown[:, None]).T @ row for shown in seen[:, : len(self.moments)].T])
 
-    def scores(self, guess: Tensor, numbers: int) -> Tensor:
+    def scores(self, estimate: Tensor, numbers: int) -> Tensor:
         """The normal scores of the numbers, which are the first entries."""
-        return guess[..., :numbers] * self.spread[:numbers] + self.centre[:numbers]
+        return estimate[..., :numbers] * self.scale[:numbers] + self.centre[:numbers]
 
     @torch.no_grad()
     def forward(self, batch: Batch, features: Tensor | None) -> Tensor:
         seen = batch.mask[..., self.owner].float()
-        x = (self.entries(batch, features) - self.centre) / self.spread * seen
+        x = (self.entries(batch, features) - self.centre) / self.scale * seen
         return torch.where(seen > 0, x, _solve(self.covariance, x, seen, _SOLVER_STEPS) @ self.covariance)
 
 
@@ -107,11 +106,11 @@ def _solve(covariance: Tensor, x: Tensor, seen: Tensor, steps: int) -> Tensor:
 
 
 def _moments(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-    """Stochastic EM for a Gaussian with holes: (n, D) with zeros in the holes → mean (D,), covariance (D, D).
+    """Stochastic EM for a Gaussian with missing cells, which hold zeros: (n, D) → mean (D,), covariance (D, D).
 
-    The holes are filled with draws given the rest, by Matheron's rule: draw a whole row y, then correct it by what
+    They are filled with draws given the rest, by Matheron's rule: draw a whole row y, then correct it by what
     Σ makes of its error where x is known, y + Σ_·o Σ_oo⁻¹ (x_o - y_o). No matrix is inverted row by row. The mean is
-    that of what is seen at first, which is not the column's where holes depend on other columns.
+    that of what is seen at first, which is not the column's where missingness depends on other columns.
     """
     pairs = seen.T @ seen
     x, seen = (part.repeat(-(-_FEWEST_ROWS // len(part)), 1) for part in (x, seen))  # more draws of a short table

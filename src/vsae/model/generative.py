@@ -2,7 +2,7 @@
 
 The data network has one trunk for all attributes and a head per attribute, so cost and size are linear in their number;
 all heads together are one matrix product, cut into blocks. Between the product and the head of an image stands a
-painter (`images.py`).
+decoder (`images.py`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from vsae.data.schema import Family, Schema
-from vsae.model.images import ImageSettings, Painter, image_blocks
-from vsae.model.likelihoods import Bernoulli, Distribution, Head, Variance, head_for
-from vsae.model.nets import MLP, NetShape
+from vsae.model.config import NetShape, Variance
+from vsae.model.images import ImageDecoder, ImageSettings
+from vsae.model.likelihoods import Bernoulli, Distribution, Head, head_for
+from vsae.model.nets import MLP
 
 DataDistribution = Mapping[str, Distribution]  # block name → distribution over its variables
 
@@ -31,15 +32,15 @@ class MaskNetwork(nn.Module):
         return Bernoulli(self.net(context))
 
 
-class PaintedHead(Head):
-    """The head of a block of images behind their painter."""
+class DecodedHead(Head):
+    """The head of a block of images behind their decoder."""
 
-    def __init__(self, painter: Painter, head: Head) -> None:
+    def __init__(self, decoder: ImageDecoder, head: Head) -> None:
         super().__init__()
-        self.painter, self.head, self.n_parameters = painter, head, painter.n_in
+        self.decoder, self.head, self.n_parameters = decoder, head, decoder.n_in
 
     def forward(self, raw: Tensor) -> Distribution:
-        distribution: Distribution = self.head(self.painter(raw))
+        distribution: Distribution = self.head(self.decoder(raw))
         return distribution
 
 
@@ -51,10 +52,10 @@ class Heads(nn.ModuleDict):
         # floats that a decoded row keeps alive; ordered levels have few parameters, and yet a probability each
         levels = sum(len(b) * max(b.sizes) for b in schema.blocks if b.family is Family.CUMULATIVE)
         self.numbers_per_row = 2 * (sum(head.n_parameters for head in heads.values()) + levels)
-        for block in image_blocks(schema) if images.net == "conv" else ():
-            painter = Painter(block, images)
-            heads[block.name] = PaintedHead(painter, heads[block.name])
-            self.numbers_per_row += 2 * painter.numbers
+        for block in schema.image_blocks if images.net == "conv" else ():
+            decoder = ImageDecoder(block, images)
+            heads[block.name] = DecodedHead(decoder, heads[block.name])
+            self.numbers_per_row += 2 * decoder.numbers
         super().__init__(heads)
         self.splits = [head.n_parameters for _, head in self._heads()]
 
@@ -82,7 +83,7 @@ class DataNetwork(nn.Module):
     def forward(
         self, context: Tensor, mask: Tensor | None, only: Collection[str] | None = None
     ) -> dict[str, Distribution]:
-        """`only`: some blocks, where the others would be painted in vain."""
+        """`only`: some blocks, where the others would be decoded in vain."""
         if mask is not None:
             mask = mask.to(context.dtype).expand(*context.shape[:-1], -1)
             context = torch.cat([context, mask], dim=-1)

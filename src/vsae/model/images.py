@@ -1,7 +1,7 @@
-"""The two ends of an image: a reader, from pixels to a vector of features, and a painter, from a vector to pixels.
+"""The two ends of an image: an encoder, from pixels to a vector of features, and a decoder, from a vector to pixels.
 
-Both are batches of networks, one for each member and each image of a block, run as one grouped convolution. A reader
-halves the picture until its shorter side has at most 8 pixels, and a painter goes the same way back.
+Both are batches of networks, one for each member and each image of a block, run as one grouped convolution. An encoder
+halves the image until its shorter side has at most 8 pixels, and a decoder goes the same way back.
 
 `image_net="flat"` does without both: the proposals read the pixels as one long vector, and the data network's last
 layer gives them back. These are the `paper` preset's MLPs.
@@ -13,39 +13,34 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vsae.data.batch import Batch
-from vsae.data.schema import Block, Family, Schema
+from vsae.data.schema import Block, Schema
+from vsae.model.config import ImageNet
 from vsae.model.nets import GroupedLinear
 
-ImageNet = Literal["conv", "flat"]
-
-_KERNEL, _STRIDE, _PADDING = 4, 2, 1
+_KERNEL, _STRIDE, _PADDING = 4, 2, 1  # halves any even side, and the way back gives no checkerboards
 _SMALL = 8  # pixels of the shorter side, where halving ends
-_SMALLEST = 4  # and what is no larger is not halved at all
-_MOST_CHANNELS = 128
+_SMALLEST = 4  # … and what is no larger is not halved at all
+_MOST_CHANNELS = 128  # bounds the cost of large images
 
 
 class ImageSettings(NamedTuple):
-    """How images are read and painted."""
+    """How images are encoded and decoded."""
 
     members: int
     net: ImageNet
     channels: int  # of the first layer; each further one has twice as many
-    width: int  # features that a reader gives
-
-
-def image_blocks(schema: Schema) -> list[Block]:
-    return [block for block in schema.blocks if block.family is Family.IMAGE]
+    width: int  # features that an encoder gives
 
 
 def stages(shape: Sequence[int], channels: int) -> list[tuple[int, int, int]]:
-    """The shape of a picture and of what each halving makes of it.
+    """The shape of an image and of what each halving makes of it.
 
     >>> stages((1, 28, 28), 32)
     [(1, 28, 28), (32, 14, 14), (64, 7, 7)]
@@ -61,7 +56,7 @@ def stages(shape: Sequence[int], channels: int) -> list[tuple[int, int, int]]:
 
 
 def _he_bound(fan_in: int) -> float:
-    """Weights that keep the size of what passes (He et al. 2015): else five layers shrink a picture to nothing, z tells
+    """Weights that keep the size of what passes (He et al. 2015): else five layers shrink an image to nothing, z tells
     none from another beside its noise, and training begins by giving it up."""
     return math.sqrt(6 / fan_in)
 
@@ -69,7 +64,7 @@ def _he_bound(fan_in: int) -> float:
 class GroupedConv(nn.Module):
     """A convolution of stride 2 for each of G groups: (B, G·n_in, H, W) → (B, G·n_out, H', W').
 
-    It halves a picture, or with `target` (H', W') doubles it to that size. Weights have leading dimensions `groups`.
+    It halves an image, or with `target` (H', W') doubles it to that size. Weights have leading dimensions `groups`.
     """
 
     def __init__(self, groups: Sequence[int], n_in: int, n_out: int, target: tuple[int, int] | None = None) -> None:
@@ -90,7 +85,7 @@ class GroupedConv(nn.Module):
         return F.conv_transpose2d(x, weight, bias, _STRIDE, _PADDING, more, self.groups)
 
 
-class Reader(nn.Module):
+class ImageEncoder(nn.Module):
     """Images of one block, (E or 1, B, n, C, H, W) → features, (E, B, n, width)."""
 
     def __init__(self, block: Block, settings: ImageSettings) -> None:
@@ -119,25 +114,25 @@ class Reader(nn.Module):
         return features.transpose(1, 2)
 
 
-class Readers(nn.ModuleDict):
-    """A batch with its images read: to what comes after, an image is the vector of its features."""
+class ImageEncoders(nn.ModuleDict):
+    """A batch with its images encoded: to what comes after, an image is the vector of its features."""
 
     def __init__(self, schema: Schema, settings: ImageSettings) -> None:
-        super().__init__({block.name: Reader(block, settings) for block in image_blocks(schema)})
+        super().__init__({block.name: ImageEncoder(block, settings) for block in schema.image_blocks})
 
     @property
     def widths(self) -> dict[str, int]:
-        return {name: reader.width for name, reader in self.items() if isinstance(reader, Reader)}
+        return {name: encoder.width for name, encoder in self.items() if isinstance(encoder, ImageEncoder)}
 
     def forward(self, batch: Batch) -> Batch:
         if not len(self):
             return batch
         return replace(
-            batch, values={**batch.values, **{name: read(batch.values[name]) for name, read in self.items()}}
+            batch, values={**batch.values, **{name: encode(batch.values[name]) for name, encode in self.items()}}
         )
 
 
-class Painter(nn.Module):
+class ImageDecoder(nn.Module):
     """What the data network says of a block's images, (E, B, n·n_in) → what the head takes, (E, B, n·pixels)."""
 
     def __init__(self, block: Block, settings: ImageSettings) -> None:
@@ -145,7 +140,7 @@ class Painter(nn.Module):
         groups, shapes = (settings.members, len(block)), stages(block.event, settings.channels)[::-1]
         self.seed = (settings.members, len(block), *shapes[0])
         self.n_in = len(block) * math.prod(shapes[0])
-        self.numbers = len(block) * sum(map(math.prod, shapes))  # that a painted row keeps alive
+        self.numbers = len(block) * sum(map(math.prod, shapes))  # that a decoded row keeps alive
         self.doublings = nn.ModuleList(
             GroupedConv(groups, narrow[0], wide[0], target=wide[1:]) for narrow, wide in pairwise(shapes)
         )

@@ -13,18 +13,21 @@ from vsae.data.batch import Batch
 from vsae.data.schema import Schema
 from vsae.model.config import VSAEConfig
 from vsae.model.features import NumberFeatures
+from vsae.model.gaussian import GaussianImputation
 from vsae.model.generative import DataDistribution, Heads
-from vsae.model.images import ImageSettings, Readers
-from vsae.model.likelihoods import Distribution, PictureHead
-from vsae.model.proposals import DiagonalNormal, ProposalSettings, number_blocks, numbers
+from vsae.model.images import ImageEncoders, ImageSettings
+from vsae.model.inputs import InputSettings
+from vsae.model.likelihoods import Distribution, ImageHead
+from vsae.model.priors import LatentPrior
+from vsae.model.proposals import DiagonalNormal
 
 ModelT = TypeVar("ModelT", bound="LatentModel")
 
 
-def found_device(asked: torch.device | str | None) -> torch.device:
+def resolve_device(asked: torch.device | str | None) -> torch.device:
     """The one asked for, or else a GPU if there is one.
 
-    >>> found_device("cpu")
+    >>> resolve_device("cpu")
     device(type='cpu')
     """
     if asked is None:
@@ -81,11 +84,11 @@ class LatentModel(nn.Module, ABC):
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__()
         self.schema, self.config = schema, config
-        self.number_blocks = number_blocks(schema)
+        self.number_blocks = schema.number_blocks
         self.number_attributes = [i for block in self.number_blocks for i in block.attributes]
         self.features = NumberFeatures(len(self.number_attributes), config.features)
         self.image_settings = ImageSettings(config.members, config.image_net, config.channels, config.image_features)
-        self.readers = Readers(schema, self.image_settings)
+        self.image_encoders = ImageEncoders(schema, self.image_settings)
         owner = torch.tensor([i for block in schema.blocks for i in block.attributes])
         self.register_buffer("owner", owner, persistent=False)  # attribute of each variable, block by block
         entries = torch.tensor([float(max(v.entries for v in attribute.variables)) for attribute in schema])
@@ -98,7 +101,7 @@ class LatentModel(nn.Module, ABC):
     def device(self) -> torch.device:
         return self.owner.device
 
-    def take_members(self: ModelT, index: Sequence[int]) -> ModelT:
+    def select_members(self: ModelT, index: Sequence[int]) -> ModelT:
         """A model of some of the members, with copies of their weights."""
         model = type(self)(self.schema, self.config.replace(members=len(index))).to(self.owner.device)
         state = {n: x if n.startswith(self.shared_parts) else x[list(index)] for n, x in self.state_dict().items()}
@@ -116,37 +119,30 @@ class LatentModel(nn.Module, ABC):
         """log p(x_i | z) as if every cell were observed, (E, B, M); mask it before use."""
         return self.by_attribute([data[name].log_prob(batch.values[name]) for name in data])
 
-    def read_images(self, batch: Batch) -> Batch:
+    def encode_images(self, batch: Batch) -> Batch:
         """The batch with features of its images in their place, (E, B, n, features)."""
-        read: Batch = self.readers(batch)
-        return read
+        encoded: Batch = self.image_encoders(batch)
+        return encoded
 
     def make_heads(self) -> Heads:
         return Heads(self.schema, self.config.variance, self.config.pixel_variance, self.image_settings)
 
-    def proposal_settings(self) -> ProposalSettings:
-        c = self.config
-        return ProposalSettings(
-            c.members, c.latent_dim, c.start_scale, c.holes, self.features.width, self.readers.widths
-        )
+    def input_settings(self) -> InputSettings:
+        return InputSettings(self.config.members, self.config.fill, self.features.width, self.image_encoders.widths)
 
-    def look_at(self, data: Batch) -> None:
-        """What is taken from a data set (n, …) once, before training."""
+    def fit_statistics(self, data: Batch) -> None:
+        """What is taken from a data set (n, …) once, before training: features of numbers, mean images."""
         if self.number_blocks:
             usable = data.with_mask(data.usable)
-            self.features.fit(numbers(self.number_blocks, usable), usable.mask[:, self.number_attributes])
-        self.begin_at_mean_images(data)
-
-    def begin_at_mean_images(self, data: Batch, members: slice = slice(None)) -> None:
-        """What the decoders of some members say of images before training; of a data set (n, …)."""
-        for head in (module for module in self.modules() if isinstance(module, PictureHead)):
+            self.features.fit(usable.numbers(self.number_blocks), usable.mask[:, self.number_attributes])
+        for head in (module for module in self.modules() if isinstance(module, ImageHead)):
             seen = data.usable[:, self.block_attributes[head.block]].float()  # (n, images)
             total = torch.einsum("ni,nichw->ichw", seen, data.values[head.block])
-            head.begin_at(total / seen.sum(0).clamp_min(1).view(-1, 1, 1, 1), members)
+            head.begin_at(total / seen.sum(0).clamp_min(1).view(-1, 1, 1, 1))
 
     def number_features(self, batch: Batch) -> Tensor | None:
         """What networks read of the numbers, (…, numbers, features); None where there are none."""
-        return self.features(numbers(self.number_blocks, batch)) if self.number_blocks else None
+        return self.features(batch.numbers(self.number_blocks)) if self.number_blocks else None
 
     @property
     @abstractmethod
@@ -161,9 +157,22 @@ class LatentModel(nn.Module, ABC):
     def reconstruct(self, batch: Batch) -> DataDistribution:
         """Every cell as decoded from the mean of z given what the batch shows."""
 
-    def judged_by(self, batch: Batch) -> Draws:
+    def validation_draws(self, batch: Batch) -> Draws:
         """What held-out cells are scored by: as imputations come about, but cheaper."""
         return Draws(self.reconstruct(batch))
+
+    def linear_imputation(self) -> GaussianImputation | None:
+        """The Gaussian that is fitted beside the networks, if there is one."""
+        return None
+
+    def latent_prior(self) -> LatentPrior | None:
+        """p(z) fitted to the latents of the training rows, if there is one."""
+        return None
+
+    def attribute_kl(self, batch: Batch) -> Tensor | None:
+        """KL to the prior of what each attribute by itself says of its latent, (E, B, M); None where no attribute has
+        a latent of its own."""
+        return None
 
     @abstractmethod
     def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:

@@ -8,23 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-
-@dataclass(frozen=True)
-class NetShape:
-    """The inside of a network: `depth` hidden layers, or residual blocks behind one, of `width` units.
-
-    Depth 0, where a network may have it, is no inside at all: a linear map.
-    """
-
-    width: int
-    depth: int
-    residual: bool = False
+from vsae.model.config import NetShape
 
 
 class GroupedLinear(nn.Module):

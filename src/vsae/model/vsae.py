@@ -8,16 +8,15 @@ import torch
 from torch import Tensor
 
 from vsae.data.batch import Batch
-from vsae.data.remasking import hiding_weights
+from vsae.data.remasking import remask_weights
 from vsae.data.schema import Schema
 from vsae.model.aggregation import aggregation
 from vsae.model.config import VSAEConfig
-from vsae.model.gaussian import GaussianGuess
+from vsae.model.gaussian import GaussianImputation
 from vsae.model.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.model.latent_model import Draws, LatentModel, Noise
 from vsae.model.likelihoods import Bernoulli
-from vsae.model.mixture import FullPrior
-from vsae.model.prior import LatentPrior
+from vsae.model.priors import FullPrior, LatentPrior, LowRankPrior
 from vsae.model.proposals import (
     AttributiveProposal,
     CollectiveProposal,
@@ -53,39 +52,38 @@ class VSAE(LatentModel):
     """
 
     is_number: Tensor
-    hiding: Tensor
-    shared_parts = ("features.", "guess.", "hiding")
+    remask_weights: Tensor
+    shared_parts = ("features.", "gaussian.", "remask_weights")
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
         members, latent = config.members, config.latent_dim
-        self.guess = GaussianGuess(schema, used=config.guess)
+        self.gaussian = GaussianImputation(schema, used=config.gaussian)
         is_number = torch.zeros(len(schema), 1)
         is_number[self.number_attributes] = 1.0
         self.register_buffer("is_number", is_number, persistent=False)
-        settings = self.proposal_settings()
-        fill = config.proposal == "attributive"
-        self.attributive = AttributiveProposal(schema, config.attributive, settings, fill)
-        self.collective = CollectiveProposal(schema, config.collective, settings, self.guess.width)
+        inputs = self.input_settings()
+        self.attributive = AttributiveProposal(schema, config, inputs)
+        self.collective = CollectiveProposal(schema, config, inputs, self.gaussian.width)
         self.aggregate = aggregation(config.aggregation, members, len(schema), latent, config.data_net.width)
         self.mask_network = MaskNetwork(members, self.aggregate.width, config.mask_net, len(schema))
         self.data_network = DataNetwork(self.make_heads(), members, self.aggregate.width, config.data_net, len(schema))
         own = config.prior_covariance == "own"
-        self.prior: LatentPrior = (FullPrior if own else LatentPrior)(members, len(schema), latent)
-        self.register_buffer("hiding", torch.ones(len(schema)))  # how much of each attribute re-masking hides
+        self.prior: LatentPrior = (FullPrior if own else LowRankPrior)(members, len(schema), latent)
+        self.register_buffer("remask_weights", torch.ones(len(schema)))  # how much of each attribute is re-masked
 
-    def look_at(self, data: Batch) -> None:
-        """The features of numbers, the guess, what to hide how often."""
-        super().look_at(data)
-        if self.guess.width:
+    def fit_statistics(self, data: Batch) -> None:
+        """And the Gaussian, and what to re-mask how often."""
+        super().fit_statistics(data)
+        if self.gaussian.width:
             usable = data.with_mask(data.usable)
-            self.guess.fit(usable, self.number_features(usable))
-        if self.config.hiding == "as_missing":
-            self.hiding.copy_(hiding_weights(data.mask))
+            self.gaussian.fit(usable, self.number_features(usable))
+        if self.config.remask_rates == "as_missing":
+            self.remask_weights.copy_(remask_weights(data.mask))
 
     def propose(self, batch: Batch) -> Proposals:
         """q(z | x_o, m), each (E, B, M, L)."""
-        batch = self.read_images(batch)
+        batch = self.encode_images(batch)
         features = self.number_features(batch)
         attributive = self.attributive(batch, features)
         collective = self._collective(batch, features)
@@ -98,15 +96,16 @@ class VSAE(LatentModel):
         return Proposals(attributive, collective, selective)
 
     def _collective(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
-        """q_ψ; where there is a guess, it says how to correct the attributive proposal of the guess.
+        """q_ψ; where there is a Gaussian imputation, q_ψ says how to correct the attributive proposal of that.
 
-        So the guess is decoded as if it were observed, from the first step on, and training adds what is not linear.
+        So the imputation is decoded as if it were observed, from the first step on, and training adds what is not
+        linear.
         """
-        if not self.guess.width or features is None:
+        if not self.gaussian.width or features is None:
             return self.collective(batch, features, None)
-        guess = self.guess(batch, features)  # (E, B, D)
-        q: DiagonalNormal = self.collective(batch, features, guess)
-        number = self.features.number(self.guess.scores(guess, features.shape[-2]))
+        estimate = self.gaussian(batch, features)  # (E, B, D)
+        q: DiagonalNormal = self.collective(batch, features, estimate)
+        number = self.features.number(self.gaussian.scores(estimate, features.shape[-2]))
         anchor = self.attributive(batch, self.features(number)).loc
         return q._replace(loc=q.loc + anchor * self.is_number)
 
@@ -132,6 +131,15 @@ class VSAE(LatentModel):
 
     def infer(self, batch: Batch) -> DiagonalNormal:
         return self.propose(batch).selective
+
+    def linear_imputation(self) -> GaussianImputation | None:
+        return self.gaussian if self.gaussian.width else None
+
+    def latent_prior(self) -> LatentPrior:
+        return self.prior
+
+    def attribute_kl(self, batch: Batch) -> Tensor:
+        return self.propose(batch).attributive.kl_to_prior()
 
     def reconstruct(self, batch: Batch) -> DataDistribution:
         return self.decode(self.propose(batch).selective.loc, self.imputing_mask(batch.mask)).data

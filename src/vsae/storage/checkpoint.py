@@ -17,15 +17,15 @@ from torch import Tensor
 
 from vsae.storage.atomic import written_beside
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1: before the rooms of this package, with other names for what a model is made of
 
 
-class _NewerFormat(Exception):
+class _OtherFormat(Exception):
     """Raised and caught inside `read`."""
 
 
 class FileFormatError(ValueError):
-    """The file is not one of ours, is damaged, or is newer than this version of vsae."""
+    """The file is not one of ours, is damaged, or is of a version that this vsae does not read."""
 
 
 def write(
@@ -49,14 +49,16 @@ def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor],
             header = file.metadata() or {}
             kind = json.loads(header["format"])
             name, found, version = kind["name"], kind["purpose"], int(kind["version"])
-            if name == "vsae" and version > FORMAT_VERSION:  # its other parts may be laid out in ways unknown here
-                raise _NewerFormat
+            if name == "vsae" and version != FORMAT_VERSION:  # its other parts are laid out in ways unknown here
+                raise _OtherFormat
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
             intact = header["sha256"] == _digest(header["content"], tensors)
             content = json.loads(header["content"])
-    except _NewerFormat:
+    except _OtherFormat:
+        newer = version > FORMAT_VERSION
         raise FileFormatError(
-            f"{path}: format version {version} is newer than this vsae reads ({FORMAT_VERSION}); upgrade vsae"
+            f"{path}: format version {version} is {'newer' if newer else 'older'} than this vsae reads "
+            f"({FORMAT_VERSION}); {'upgrade vsae' if newer else 'fit the model again'}"
         ) from None
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path}: not a vsae file, or a damaged one ({error})") from None
@@ -77,6 +79,21 @@ def parts_of(path: str | os.PathLike[str]) -> Iterator[None]:
     except (AttributeError, KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FileFormatError(f"{path}: the parts of this file do not fit together ({reason})") from None
+
+
+def joined(parts: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Several groups of tensors as one, each name behind that of its group.
+
+    >>> joined({"a": {"x": torch.zeros(1)}, "b": {"x": torch.ones(1)}})
+    {'a.x': tensor([0.]), 'b.x': tensor([1.])}
+    """
+    return {f"{group}.{name}": tensor for group, tensors in parts.items() for name, tensor in tensors.items()}
+
+
+def part(tensors: Mapping[str, Tensor], group: str) -> dict[str, Tensor]:
+    """One of the groups that `joined` put together."""
+    prefix = f"{group}."
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _digest(content: str, tensors: Mapping[str, Tensor]) -> str:

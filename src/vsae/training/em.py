@@ -37,7 +37,7 @@ def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
 def m_step(model: VSAE, batch: Batch, statistics: Statistics | None) -> tuple[Elbo, Tensor]:
     """The bound on the same batch: its four terms, (E, B, M), and what a step must minimise to climb it."""
     config = model.config
-    visible = remask(batch.usable, *config.remask, model.hiding) if config.remask[1] > 0 else batch.usable
+    visible = remask(batch.usable, *config.remask, model.remask_weights) if config.remask[1] > 0 else batch.usable
     return objective(model, batch, visible, statistics)
 
 

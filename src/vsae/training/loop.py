@@ -1,7 +1,7 @@
 """The loop: E and M steps over shuffled rows, early stopping on re-masked cells, checkpoints, progress.
 
-Members of an ensemble train together and apart: each has its own order of rows, its own gradient clipping, its own
-validation score and its own best weights.
+Members of an ensemble train together, each for itself: each has its own order of rows, its own gradient clipping, its
+own validation score and its own best weights.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,61 +23,13 @@ from vsae.data.batch import Batch
 from vsae.data.randomness import private_rng, rng_state, set_rng_state
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import LatentModel
-from vsae.model.vsae import VSAE
 from vsae.storage import checkpoint
-from vsae.training.em import learn as learn_by_em
+from vsae.training.history import Callback, History, OtherTraining, Progress, TrainingDiverged
 from vsae.training.objective import Elbo
 from vsae.training.optimiser import AdamW
 from vsae.training.validation import HeldOut
 
-
-class TrainingDiverged(RuntimeError):
-    """The loss or its gradient stopped being finite; the model holds the last good weights.
-
-    Raised by `fit`, it carries that model as `fitted`.
-    """
-
-    fitted: Any = None
-
-
-class OtherTraining(checkpoint.FileFormatError):
-    """The checkpoint was written by a training with other settings or other data."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Handed to the callback after every step; `record` is set when the model was just evaluated."""
-
-    step: int
-    steps: int
-    epoch: float
-    seconds: float
-    record: dict[str, Any] | None
-
-
-Callback = Callable[[Progress], None]
 Learn = Callable[[Any, Batch, int], tuple[Elbo, Tensor]]  # model, batch, epoch → terms (E, B, M), loss
-
-
-@dataclass
-class History:
-    """One record an evaluation: step, epoch, learning_rate, the four terms and the score, each a list over members."""
-
-    records: list[dict[str, Any]] = field(default_factory=list)
-    best_step: list[int] = field(default_factory=list)  # per member
-    stopped: str = ""  # why training ended
-    seconds: float = 0.0
-
-    def of(self, member: int, patience: int) -> History:
-        """What one of several members trained `apart` would have recorded alone."""
-        best, seen = self.best_step[member], [record["step"] for record in self.records]
-        last = min(len(seen), (seen.index(best) if best in seen else -1) + 1 + patience)
-        records = [
-            {key: [value[member]] if isinstance(value, list) else value for key, value in record.items()}
-            for record in self.records[:last]
-        ]
-        stopped = _out_of_patience(patience) if last < len(seen) else self.stopped
-        return History(records, [best], stopped, self.seconds)
 
 
 def train(
@@ -86,8 +37,7 @@ def train(
     data: Batch,
     held_out: HeldOut | None = None,
     *,
-    learn: Learn = learn_by_em,
-    apart: bool = False,
+    learn: Learn,
     seed: int = 0,
     config: VSAEConfig | None = None,
     callback: Callback | None = None,
@@ -95,14 +45,12 @@ def train(
 ) -> History:
     """Fit `model` to `data` (n, …) in place; it ends with its best weights, in eval mode.
 
-    `learn` says what a batch teaches. Members of an ensemble share the rows; `apart`, the rows are E equal parts, one a
-    member, and each member stops by its own patience: E trainings as one. `config` holds the settings of this training,
-    where they are not the model's own.
+    `learn` says what a batch teaches. `config` holds the settings of this training, where they are not the model's own.
 
     With `checkpoint_path`, the state is written there at every evaluation; where it exists already, training goes on
     from it, bit-identically on the CPU.
     """
-    run = _Run(model, data, held_out, learn, apart, config or model.config, seed, callback)
+    run = _Run(model, data, held_out, learn, config or model.config, seed, callback)
     with private_rng(seed, run.device):
         if checkpoint_path is not None and Path(checkpoint_path).exists():
             run.restore(checkpoint_path)
@@ -124,20 +72,16 @@ class _Run:
         data: Batch,
         held_out: HeldOut | None,
         learn: Learn,
-        apart: bool,
         config: VSAEConfig,
         seed: int,
         callback: Callback | None,
     ) -> None:
         self.model, self.data, self.held_out, self.learn = model, data, held_out, learn
-        self.apart, self.config, self.callback = apart, config, callback
+        self.config, self.callback = config, callback
         self.seed, self.start = seed, {name: value.detach().clone() for name, value in model.named_parameters()}
         self.device = data.mask.device
         self.members = self.config.members
-        if apart and data.rows % self.members:
-            raise ValueError(f"{data.rows} rows are not {self.members} equal parts")
-        self.rows = data.rows // self.members if apart else data.rows  # of a member
-        self.per_epoch = math.ceil(self.rows / self.config.batch_size)
+        self.per_epoch = math.ceil(data.rows / self.config.batch_size)
         self.steps = _total_steps(self.config, self.per_epoch)
         self.evaluate_every = self.config.evaluate_every or self.per_epoch
         self.optimiser = AdamW(model.parameters(), self.config.weight_decay)
@@ -145,7 +89,7 @@ class _Run:
         self.order = torch.empty(0, dtype=torch.long, device=self.device)  # (E, n), this epoch's rows
         self.best = dict(self.start)
         self.best_score = torch.full((self.members,), torch.inf, dtype=torch.float64)
-        self.since_best = torch.zeros(self.members, dtype=torch.long)
+        self.since_best = 0  # evaluations in which no member became better
         self.history = History(best_step=[0] * self.members)
 
     def loop(self, checkpoint_path: str | os.PathLike[str] | None) -> None:
@@ -153,8 +97,8 @@ class _Run:
         sums: Elbo | None = None
         self.history.stopped = "all steps done"
         for step, batch in self.batches():
-            if bool((self.since_best >= self.config.patience).all()):
-                self.history.stopped = _out_of_patience(self.config.patience)
+            if self.since_best >= self.config.patience:
+                self.history.stopped = f"no better score in {self.config.patience} evaluations"
                 return
             terms = self.train_on(batch)
             sums = terms if sums is None else Elbo(*(a + b for a, b in zip(sums, terms, strict=True)))
@@ -176,9 +120,7 @@ class _Run:
         for step in range(self.step, self.steps):
             part = step % self.per_epoch
             if part == 0:
-                self.order = torch.rand(self.members, self.rows, device=self.device).argsort(dim=1)
-                if self.apart:
-                    self.order += self.rows * torch.arange(self.members, device=self.device)[:, None]
+                self.order = torch.rand(self.members, self.data.rows, device=self.device).argsort(dim=1)
             yield step, self.data.take(self.order.tensor_split(self.per_epoch, dim=1)[part])
 
     def train_on(self, batch: Batch) -> Elbo:
@@ -223,9 +165,7 @@ class _Run:
         # lead is luck more often than not: later weights, trained at a lower rate, are taken if they come close
         close = score <= self.best_score * (1 + self.config.tolerance)
         better = close if self.held_out is not None else torch.ones_like(score, dtype=torch.bool)
-        if self.apart:
-            better &= self.since_best < self.config.patience
-        self.since_best = torch.where(better if self.apart else better.any(), 0, self.since_best + 1)
+        self.since_best = 0 if bool(better.any()) else self.since_best + 1
         self.best_score = torch.where(score < self.best_score, score, self.best_score)
         _update_members(self.best, self.model, better.to(self.device))
         for member in better.nonzero().flatten().tolist():
@@ -256,14 +196,13 @@ class _Run:
             _set_weights(self.model, self.best)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        tensors: dict[str, Tensor] = {f"model.{name}": value for name, value in self.model.named_parameters()}
-        tensors |= {f"best.{name}": value for name, value in self.best.items()}
-        tensors |= {f"optimiser.{name}": value for name, value in self.optimiser.state().items()}
+        weights: dict[str, Tensor] = dict(self.model.named_parameters())
+        tensors = checkpoint.joined({"model": weights, "best": self.best, "optimiser": self.optimiser.state()})
         tensors |= {"rng": rng_state(self.device), "order": self.order, "best_score": self.best_score}
         content = {
             "identity": self.identity,
             "step": self.step,
-            "since_best": self.since_best.tolist(),
+            "since_best": self.since_best,
             "history": self.history.__dict__,
         }
         checkpoint.write(path, "training state", tensors, content)
@@ -274,17 +213,13 @@ class _Run:
             raise OtherTraining(
                 f"{path}: this file belongs to another training (other settings or data); delete it to start anew"
             )
-        _set_weights(self.model, _with_prefix(tensors, "model."))
-        self.best = {name: value.to(self.device) for name, value in _with_prefix(tensors, "best.").items()}
-        self.optimiser.load(_with_prefix(tensors, "optimiser."))
+        _set_weights(self.model, checkpoint.part(tensors, "model"))
+        self.best = {name: value.to(self.device) for name, value in checkpoint.part(tensors, "best").items()}
+        self.optimiser.load(checkpoint.part(tensors, "optimiser"))
         self.order, self.best_score = tensors["order"].to(self.device), tensors["best_score"]
-        self.step, self.since_best = content["step"], torch.tensor(content["since_best"])
+        self.step, self.since_best = content["step"], content["since_best"]
         self.history = History(**content["history"])
         set_rng_state(tensors["rng"], self.device)
-
-
-def _out_of_patience(patience: int) -> str:
-    return f"no better score in {patience} evaluations"
 
 
 class _NotFinite(ArithmeticError):
@@ -314,8 +249,8 @@ def _culprit(model: LatentModel, batch: Batch, terms: Elbo) -> str:
     All decoders and the collective proposal read every attribute, so what breaks one breaks them all; the attributive
     proposal reads its own alone.
     """
-    own = [model.propose(batch).attributive.kl_to_prior() * batch.usable] if isinstance(model, VSAE) else []
-    for broken in (*own, terms.x_observed):
+    own = model.attribute_kl(batch)
+    for broken in (terms.x_observed,) if own is None else (own * batch.usable, terms.x_observed):
         finite = torch.isfinite(broken.sum(dim=(0, 1)))
         if not bool(finite.all()):
             return model.schema.names[int(finite.int().argmin())]
@@ -334,7 +269,3 @@ def _update_members(best: dict[str, Tensor], model: nn.Module, better: Tensor) -
         for name, value in model.named_parameters():
             where = better.view(-1, *[1] * (value.dim() - 1))
             best[name] = torch.where(where, value.detach(), best[name])
-
-
-def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

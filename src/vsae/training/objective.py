@@ -7,7 +7,7 @@ L' = E_z[ Σ_{j∈U} E log p(x_j | m, z) ] + E_z[ Σ_{i∈O} log p(x_i | m, z) ]
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,7 +16,9 @@ from vsae.data.batch import Batch
 from vsae.model.config import VSAEConfig
 from vsae.model.generative import DataDistribution
 from vsae.model.proposals import DiagonalNormal
-from vsae.model.vsae import VSAE
+
+if TYPE_CHECKING:  # the baselines have an `Elbo`, and do not know VSAE
+    from vsae.model.vsae import VSAE
 
 Statistics = Mapping[str, Tensor]  # block name → what the E step knows of the unobserved cells
 
@@ -94,8 +96,8 @@ def objective(model: VSAE, batch: Batch, visible: Tensor, statistics: Statistics
     terms = _elbo(model, q.selective, batch, visible, statistics)
     value = loss(terms, visible, model.config, model.balance)
     if model.config.match > 0 and model.config.proposal == "selective":
-        apart = q.attributive.kl_to(q.collective) * (batch.usable & ~visible)
-        value = value + model.config.match * apart.sum(-1).mean(-1).sum()
+        disagreement = q.attributive.kl_to(q.collective) * (batch.usable & ~visible)
+        value = value + model.config.match * disagreement.sum(-1).mean(-1).sum()
     return terms, value
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Kingma and Ba's
 
 
 class AdamW:

@@ -6,7 +6,7 @@ means "no better than trivial" for every kind, and variables can be averaged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -15,17 +15,16 @@ from torch import Tensor
 from vsae.data.batch import Batch
 from vsae.data.schema import DISCRETE, Block, Family, Schema
 from vsae.model.latent_model import LatentModel
-from vsae.model.proposals import number_blocks, numbers
 
 
 @dataclass(frozen=True)
 class HeldOut:
     """Rows with withheld cells, and the trivial predictor's error on these, per variable."""
 
-    batch: Batch  # (1, B, …), or (E, B, …): each member has rows of its own; its withheld cells are scored
-    trivial: dict[str, Tensor]  # block → (1 or E, variables), squared error or Brier score; 0 where it can't be scored
+    batch: Batch  # (1, B, …); its withheld cells are scored
+    trivial: dict[str, Tensor]  # block → (1, variables), squared error or Brier score; 0 where it can't be scored
     attributes: dict[str, list[int]]  # block → attribute of each variable
-    ranges: dict[str, tuple[Tensor, Tensor]]  # block of numbers → least and greatest of each, (1 or E, 1, variables)
+    ranges: dict[str, tuple[Tensor, Tensor]]  # block of numbers → least and greatest of each, (1, 1, variables)
 
     @classmethod
     def of(cls, schema: Schema, rows: Batch) -> HeldOut | None:
@@ -39,29 +38,15 @@ class HeldOut:
             return None
         attributes = {block.name: list(block.attributes) for block in schema.blocks}
         ranges = {
-            block.name: _range(numbers([block], rows), rows.mask[:, list(block.attributes)])
-            for block in number_blocks(schema)
+            block.name: _range(rows.numbers([block]), rows.mask[:, list(block.attributes)])
+            for block in schema.number_blocks
         }
         return cls(rows.for_members(), trivial, attributes, ranges)
-
-    @classmethod
-    def apart(cls, parts: Sequence[HeldOut]) -> HeldOut:
-        """Each member scored on rows of its own."""
-        first = parts[0]
-        return cls(
-            Batch.joined([part.batch for part in parts]),
-            {name: torch.cat([part.trivial[name] for part in parts]) for name in first.trivial},
-            first.attributes,
-            {
-                name: (torch.cat([p.ranges[name][0] for p in parts]), torch.cat([p.ranges[name][1] for p in parts]))
-                for name in first.ranges
-            },
-        )
 
     @torch.no_grad()
     def score(self, model: LatentModel) -> Tensor:
         """Mean over variables of sqrt(error / trivial error) on the withheld cells, per member; (E,) float64."""
-        draws = model.judged_by(self.batch.with_mask(self.batch.usable))
+        draws = model.validation_draws(self.batch.with_mask(self.batch.usable))
         errors = {
             name: x.error_of_mean(self._clamped(name, draws.mean_of(x)), self.batch.values[name])
             for name, x in draws.data.items()

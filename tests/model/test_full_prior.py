@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from vsae.model.mixture import FullPrior
+from vsae.model.priors import FullPrior
 
 
 def clouds(n: int, seed: int = 0) -> torch.Tensor:

@@ -1,0 +1,85 @@
+"""One estimate a missing cell: the mean of a number, the likeliest level.
+
+Estimates use the same latent noise for every row: a row's result depends on nothing but the row (except where the
+`paper` preset fills missing cells with noise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vsae.data.batch import Batch
+from vsae.data.columns import Columns, Mask
+from vsae.data.randomness import private_rng
+from vsae.data.schema import DISCRETE, Family
+from vsae.imputation.imputer import Imputer, per_variable
+from vsae.model.latent_model import Draws, Noise
+from vsae.model.likelihoods import Gaussian, Vector
+
+
+def impute(
+    imputer: Imputer[Any], columns: Columns, mask: Mask, *, draws: int | None = None, weighted: bool | None = None
+) -> dict[str, NDArray[Any]]:
+    """Every missing cell filled with its mean (numbers) or mode (levels) over latent draws and members."""
+    found = estimates(imputer, columns, mask, draws=draws, weighted=weighted)
+    return imputer.fill(columns, mask, _point(imputer, found))
+
+
+def estimates(
+    imputer: Imputer[Any], columns: Columns, mask: Mask, *, draws: int | None = None, weighted: bool | None = None
+) -> dict[str, NDArray[Any]]:
+    """Per variable: means of numbers (n,) and vectors (n, d), probabilities of levels (n, levels)."""
+    noise = imputer.shared_noise(draws)
+    parts = [_estimate(imputer, batch, noise, weighted) for _, batch in imputer.chunks(columns, mask, noise.samples)]
+    out: dict[str, NDArray[Any]] = {}
+    for block in imputer.schema.blocks:
+        out |= per_variable(block, np.concatenate([part[block.name] for part in parts]))
+    return out if imputer.shrinkage is None else imputer.shrinkage(out)
+
+
+@torch.no_grad()
+def _estimate(imputer: Imputer[Any], batch: Batch, noise: Noise, weighted: bool | None) -> dict[str, NDArray[Any]]:
+    """Averaged over draws and members: natural-unit means of numbers, probabilities of levels."""
+    with private_rng(0, imputer.device):
+        draws = imputer.model.draws(batch, noise, weighted)
+    return {name: _average(imputer, name, draws, noise.samples) for name in draws.data}
+
+
+def _average(imputer: Imputer[Any], name: str, draws: Draws, samples: int) -> NDArray[Any]:
+    distribution, encoding = draws.data[name], imputer.encoding
+
+    def mean(x: Tensor) -> NDArray[Any]:
+        """(E, S·B, …) → (B, …)"""
+        x = x.unflatten(1, (samples, -1)).double()
+        if draws.log_weight is None:
+            return x.mean(dim=(0, 1)).cpu().numpy()
+        weight = torch.softmax(draws.log_weight.double(), dim=1)  # (E, S, B)
+        return (x * weight.view(*weight.shape, *[1] * (x.dim() - 3))).sum(1).mean(0).cpu().numpy()
+
+    if not isinstance(distribution, Gaussian | Vector):
+        return mean(distribution.mean)
+    if encoding.affine(name):  # the mean may be taken first
+        return encoding.expected(name, mean(distribution.mean), np.zeros(()))
+    # not the σ of draws: where a bound is the value of most cells, a mean was trained to go with its own
+    trained = distribution.trained_scale if isinstance(distribution, Gaussian) else distribution.scale
+    loc, scale = (x.flatten(0, 1).cpu().numpy() for x in (distribution.mean, trained))
+    natural = torch.from_numpy(encoding.expected(name, loc, scale))
+    return mean(natural.unflatten(0, distribution.mean.shape[:2]).to(imputer.device))
+
+
+def _point(imputer: Imputer[Any], found: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    out: dict[str, NDArray[Any]] = {}
+    for block in imputer.schema.blocks:
+        x = [found[variable.name] for variable in block.variables]
+        if block.family in DISCRETE:
+            x = [share.argmax(axis=1) for share in x]
+        elif block.family is Family.INTERVAL:
+            x = list(imputer.encoding.admissible(block.name, np.stack(x, axis=1)).T)
+        out |= {variable.name: values for variable, values in zip(block.variables, x, strict=True)}
+    return out

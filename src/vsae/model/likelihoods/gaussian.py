@@ -1,0 +1,198 @@
+"""Numbers and vectors: Gaussians in standard units, or their mass between two edges."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from vsae.data.schema import Block
+from vsae.model.config import Variance
+from vsae.model.likelihoods.base import HALF_LOG_TAU, PACE, SCALE_RANGE, Head, Scored, normal_like, normal_log_density
+
+_FIXED_LOG_SCALE = 0.5 * math.log(0.5)  # variance ½: the negative log-likelihood is the squared error
+
+_NARROW = 1e-2  # an interval this narrow has mass density × width to six digits
+
+
+@dataclass(frozen=True)
+class Gaussian(Scored):
+    """N(loc, scale²) in standard units: normal or log-normal in natural ones."""
+
+    loc: Tensor  # (E, B, variables)
+    log_scale: Tensor  # broadcastable to it
+    trained_log_scale: Tensor | None = None  # before calibration; None: there was none
+
+    @property
+    def scale(self) -> Tensor:
+        return self.log_scale.exp().expand_as(self.loc)
+
+    @property
+    def trained_scale(self) -> Tensor:
+        log_scale = self.log_scale if self.trained_log_scale is None else self.trained_log_scale
+        return log_scale.exp().expand_as(self.loc)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    def sample(self, generator: torch.Generator | None = None, noise: Tensor | None = None) -> Tensor:
+        """A draw; its `noise`, standard normal in each cell, (E, B, variables), may be given."""
+        return self.loc + self.scale * (normal_like(self.loc, generator) if noise is None else noise)
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        return normal_log_density(values - self.loc, self.log_scale)
+
+    @property
+    def statistics(self) -> Tensor:
+        return torch.stack([self.loc, self.loc**2], dim=-1)
+
+    def expected_log_prob(self, statistics: Tensor) -> Tensor:
+        mean, square = statistics.unbind(-1)
+        squared_error = (square - mean**2).clamp_min(0.0) + (mean - self.loc) ** 2
+        return -0.5 * squared_error * torch.exp(-2 * self.log_scale) - self.log_scale - HALF_LOG_TAU
+
+
+@dataclass(frozen=True)
+class CensoredGaussian(Gaussian):
+    """A Gaussian seen through intervals: P(a < y < b) = Φ((b - μ)/σ) - Φ((a - μ)/σ).
+
+    Counts are intervals of width one: unlike a Poisson or negative binomial, this may be under- as well as
+    over-dispersed (ages, years, scores). A bound is an interval that reaches to infinity (a Tobit likelihood).
+    Targets of the E step are means, not intervals: they are scored by the density.
+    """
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        _, lower, upper = values.unbind(-1)
+        inverse = torch.exp(-self.log_scale)
+        width = (upper - lower) * inverse  # before loc is subtracted: exact in float32, however narrow
+        return log_normal_mass((lower - self.loc) * inverse, (upper - self.loc) * inverse, width)
+
+    def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor:
+        return (values[..., 0] - mean) ** 2
+
+
+def log_normal_mass(a: Tensor, b: Tensor, width: Tensor) -> Tensor:
+    """log(Φ(b) - Φ(a)), stable in the tails and for narrow intervals; `width` is b - a, known more exactly.
+
+    >>> a, b = torch.tensor([-1.0, 10.0]), torch.tensor([1.0, 11.0])
+    >>> log_normal_mass(a, b, b - a)
+    tensor([ -0.3817, -53.2313])
+    """
+    a, b = torch.where(a + b > 0, -b, a), torch.where(a + b > 0, -a, b)  # Φ is accurate on the left
+    narrow = width < _NARROW
+    density = -0.5 * ((a + b) / 2) ** 2 - HALF_LOG_TAU + torch.log(width.clamp_min(1e-30))
+    b = b.clamp_max(20.0)
+    a = torch.maximum(a, b - 40.0)  # below that lies nothing, in float32
+    log_upper = _log_ndtr(torch.where(narrow, a + _NARROW, b))  # the branch not taken stays finite
+    log_ratio = _log_ndtr(a) - log_upper
+    exact = log_upper + torch.log(-torch.expm1(log_ratio.clamp_max(-1e-6)))
+    return torch.where(narrow, density, exact)
+
+
+def _log_ndtr(x: Tensor) -> Tensor:
+    """log Φ(x); beyond -10 by its asymptotic series, because torch's gradient there loses all digits."""
+    far = x.clamp_max(-10.0)
+    square = far**-2
+    tail = -0.5 * far**2 - torch.log(-far) - HALF_LOG_TAU + torch.log1p(square * (3 * square - 1))
+    return torch.where(x < -10.0, tail, torch.special.log_ndtr(x.clamp_min(-10.0)))
+
+
+@dataclass(frozen=True)
+class Vector(Scored):
+    """A Gaussian for each entry of a vector; the log-likelihood is the sum over entries."""
+
+    entries: Gaussian  # loc (E, B, variables, d)
+
+    @property
+    def scale(self) -> Tensor:
+        return self.entries.scale
+
+    @property
+    def mean(self) -> Tensor:
+        return self.entries.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.entries.loc
+
+    def sample(self, generator: torch.Generator | None = None) -> Tensor:
+        return self.entries.sample(generator)
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        return self.entries.log_prob(values).sum(-1)
+
+    @property
+    def statistics(self) -> Tensor:
+        return self.entries.statistics
+
+    def expected_log_prob(self, statistics: Tensor) -> Tensor:
+        return self.entries.expected_log_prob(statistics).sum(-1)
+
+    def error_of_mean(self, mean: Tensor, values: Tensor) -> Tensor:
+        return ((values - mean) ** 2).mean(-1)
+
+
+class ScaledHead(Head):
+    """Shared by all Gaussian heads: log σ is fixed, one number a column, or that plus one a cell."""
+
+    slow_log_scale: Tensor  # the weight that is trained
+    per_cell: Tensor
+    widening: Tensor  # added to log σ in use, not in training: see calibration.py
+
+    def __init__(self, members: int, columns: int, variance: Variance) -> None:
+        super().__init__()
+        self.columns = columns
+        per_cell = [variance == "cell" or (variance == "mixed" and e % 2 == 0) for e in range(members)]
+        self.n_parameters = columns * (2 if any(per_cell) else 1)
+        self.register_buffer("per_cell", torch.tensor(per_cell).float().view(-1, 1, 1))
+        self.register_buffer("widening", torch.zeros(members, 1, columns))
+        start = torch.full((members, 1, columns), _FIXED_LOG_SCALE / PACE if variance == "fixed" else 0.0)
+        if variance == "fixed":
+            self.register_buffer("slow_log_scale", start, persistent=False)
+        else:
+            self.slow_log_scale = nn.Parameter(start)
+
+    @property
+    def column_log_scale(self) -> Tensor:
+        """log σ of each column, (E, 1, columns)"""
+        return self.slow_log_scale * PACE
+
+    def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """loc, log σ, and the latter before calibration."""
+        loc, cell = raw[..., : self.columns], raw[..., self.columns :]
+        column = self.column_log_scale
+        log_scale = column + self.per_cell * cell if cell.shape[-1] else column
+        trained = log_scale.clamp(*SCALE_RANGE)
+        return (
+            (loc, trained, None) if self.training else (loc, (log_scale + self.widening).clamp(*SCALE_RANGE), trained)
+        )
+
+
+class GaussianHead(ScaledHead):
+    def __init__(self, block: Block, members: int, variance: Variance) -> None:
+        super().__init__(members, len(block), variance)
+
+    def forward(self, raw: Tensor) -> Gaussian:
+        return Gaussian(*self._gaussian_parameters(raw))
+
+
+class IntervalHead(GaussianHead):
+    def forward(self, raw: Tensor) -> CensoredGaussian:
+        return CensoredGaussian(*self._gaussian_parameters(raw))
+
+
+class VectorHead(ScaledHead):
+    def __init__(self, block: Block, members: int, variance: Variance) -> None:
+        super().__init__(members, len(block) * block.width, variance)
+        self.shape = (len(block), block.width)
+
+    def forward(self, raw: Tensor) -> Vector:
+        loc, log_scale, _ = self._gaussian_parameters(raw)
+        return Vector(Gaussian(loc.unflatten(-1, self.shape), log_scale.unflatten(-1, self.shape)))

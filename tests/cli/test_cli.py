@@ -23,7 +23,6 @@ from vsae.cli.demo import run
 from vsae.cli.options import ColumnOptions, TextOptions, TrainingOptions
 from vsae.datasets import make_clinic
 from vsae.files import read_table, write_table
-from vsae.fitting.presets import config_for
 from vsae.model.config import VSAEConfig
 from vsae.table.specs import SPECS
 
@@ -41,12 +40,8 @@ def invoke(*arguments: object, stdin: str | None = None):
 
 @pytest.fixture(autouse=True)
 def short_fits(monkeypatch):
-    """What the command line chooses by itself, with fewer steps, in this process."""
-
-    def short(*arguments, **changes):
-        return config_for(*arguments, **{"steps": 15, "evaluate_every": 5, **changes})
-
-    monkeypatch.setattr("vsae.estimator.config_for", short)
+    """The default of the command line, with fewer steps."""
+    monkeypatch.setattr("vsae.fitting.fit.VSAEConfig", lambda: VSAEConfig(steps=15, evaluate_every=5))
 
 
 @pytest.fixture

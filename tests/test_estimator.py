@@ -17,7 +17,7 @@ import vsae
 from vsae import MISSING, VSAEImputer, load
 from vsae.datasets import make_clinic
 from vsae.model.config import VSAEConfig
-from vsae.storage.checkpoint import FileFormatError
+from vsae.storage.checkpoint import FORMAT_VERSION, FileFormatError
 from vsae.table import Count, DataWarning, TableError
 
 pd = pytest.importorskip("pandas")
@@ -223,7 +223,7 @@ def test_no_pickle_in_the_file(imputer, tmp_path):
     raw = (tmp_path / "clinic.vsae").read_bytes()
     size = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8 : 8 + size])
-    assert json.loads(header["__metadata__"]["format"])["version"] == 1
+    assert json.loads(header["__metadata__"]["format"])["version"] == FORMAT_VERSION
     assert b"pickle" not in raw
     assert b"cposix" not in raw
 

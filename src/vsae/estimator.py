@@ -66,7 +66,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     missing_values : dict, optional
         Codes of a column that stand for a missing value: `{"age": [-1, 999]}`.
     handle_unknown : {"keep", "error"}
-        What to do with a level that `fit` has not seen: leave the cell as it is, or raise an error.
+        What to do with a level that `fit` has not seen, or a number outside its bounds: leave the cell as it is, or
+        raise an error.
     effort : {"default", "fast", "best"}
         How much time to spend for better results: how large the networks are, how many are averaged, and how long they
         train. Sizes follow from the table; training stops early by the error on held-out cells.

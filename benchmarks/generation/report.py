@@ -1,13 +1,13 @@
-"""What the rows under results/generation say: verdicts and tables."""
+"""What the rows of the benchmark of generators say: verdicts and tables."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.generation.runner import METHODS
+from benchmarks.generation.jobs import METHODS
 from benchmarks.markup import all_values, listed, markdown, mask_name, paragraph, short
-from benchmarks.peers.bench import Row
 from benchmarks.peers.readings import Measure, Pick, Place, Readings, Verdict, with_place
+from benchmarks.store import Row
 
 OURS = "vsae"
 BY_CHANCE = "by chance"  # what real rows, as many drawn with replacement, are off

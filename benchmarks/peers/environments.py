@@ -1,19 +1,19 @@
 """The environments of the peers, one each: their pins contradict one another, and ours.
 
-`python -m benchmarks.peers.environments [NAME …]` makes those that are missing or whose list below has changed.
+`python -m benchmarks environments [NAME …]` makes those that are missing or whose list below has changed.
 They lie under `.peers/` of the working directory, or under `VSAE_PEERS`.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
-import sys
 import venv
 from collections.abc import Sequence
 from pathlib import Path
+
+from benchmarks.options import parser_of
 
 TORCH = "torch==2.13.0"  # a plain `torch` would pull gigabytes of CUDA packages
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
@@ -69,9 +69,10 @@ def _listed(name: str) -> str:
     return "\n".join((*REQUIREMENTS[name], *(f"without {package}" for package in UNWANTED.get(name, ())))) + "\n"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="environments", description="Make the environments of the peers.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(REQUIREMENTS)}; all of them if none")
+def main(arguments: Sequence[str]) -> None:
+    parser = parser_of("environments", "Install the other methods, each in an environment of its own.")
+    sentence = f"Any of {', '.join(REQUIREMENTS)}; all of them if none is given."
+    parser.add_argument("names", nargs="*", metavar="NAME", help=sentence)
     names = parser.parse_args(arguments).names or list(REQUIREMENTS)
     if unknown := set(names) - set(REQUIREMENTS):
         parser.error(f"there is no peer {', '.join(sorted(unknown))}; there are {', '.join(REQUIREMENTS)}")
@@ -86,8 +87,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except (RuntimeError, OSError, subprocess.CalledProcessError) as error:  # the others go on
             failed = True
             print(f"{name}: failed: {error}", flush=True)
-    sys.exit(failed)
-
-
-if __name__ == "__main__":
-    main()
+    if failed:
+        raise ValueError("not every environment could be made, as said above")

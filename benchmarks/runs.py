@@ -73,6 +73,7 @@ def run(
 ) -> list[Row]:  # fmt: skip
     """Every job that is due, `mode.jobs` at a time, with a line about each; the rows of all jobs that have one."""
     jobs, mode = list(jobs), mode or Mode()
+    store.path.parent.mkdir(parents=True, exist_ok=True)  # if it cannot be made, that is better known now
     there = {store.key_of(row): row for row in store.rows()}
     writing, failed = Lock(), []
 

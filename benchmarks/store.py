@@ -68,7 +68,6 @@ class Store:
 
     def add(self, *rows: Row) -> None:
         """Keep these, in the place of any that have their keys."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         files: dict[Path, list[Row]] = {}
         settings: dict[str, Any] = {}
         pictures: Pictures = {}
@@ -81,6 +80,7 @@ class Store:
                 kept[_PICTURES] = list(row[_PICTURES])
                 pictures |= {self._picture(row, name): x for name, x in row[_PICTURES].items()}
             files.setdefault(self._file(row), []).append(kept)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(self.path.parent):
             if settings:
                 _write_object(self._settings, _object(self._settings) | settings)

@@ -76,6 +76,6 @@ class Absent:
             raise ImportError(f"{name} is not here")
 sys.meta_path.insert(0, Absent())
 import vsae.fitting.fit, vsae.datasets, vsae.data.missingness, vsae.evaluation.metrics, vsae.multimodal
-import benchmarks.scaling, benchmarks.peers.runner, benchmarks.paper.runner
+import benchmarks.scaling, benchmarks.peers.jobs, benchmarks.paper.jobs
 """
     subprocess.run([sys.executable, "-c", code], check=True)

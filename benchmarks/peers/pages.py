@@ -15,7 +15,6 @@ from benchmarks.peers.cells import (
     TIMED_OUT,
     Board,
     Cell,
-    Row,
     board,
     critical_difference,
     geometric_mean,
@@ -27,6 +26,7 @@ from benchmarks.peers.figures import critical_difference_svg, error_seconds_svg
 from benchmarks.peers.grid import CORE
 from benchmarks.peers.jobs import BENCHMARK, METHODS
 from benchmarks.peers.seconds import long_table, points_of, time_section
+from benchmarks.store import Row
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
 
 

@@ -93,7 +93,8 @@ def main(arguments: Sequence[str]) -> None:
     options.several(parser, "--seeds", "The seeds of masks and members. Default: 21 22.", type=int, metavar="SEED")
     parser.add_argument("--mechanism", default="mcar", metavar="NAME", help="How cells go missing. Default: mcar.")
     parser.add_argument("--rate", type=float, default=0.5, help="The share of cells that go missing. Default: 0.5.")
-    parser.add_argument("--whole", action="store_true", help="Take whole tables, not cut to 3,000 rows.")
+    whole = f"Take whole tables, not cut to {data.MOST_ROWS:,} rows; the rows go to {WHOLE_TABLES.store().path}."
+    parser.add_argument("--whole", action="store_true", help=whole)
     options.add_device(parser)
     options.add_run_options(parser, BENCHMARK)
     o = parser.parse_args(arguments)

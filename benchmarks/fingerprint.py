@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 import vsae
 from benchmarks import options
-from vsae.data.schema import Schema, categorical, image, vector
+from vsae import Schema
+from vsae.data.schema import categorical, image, vector
 from vsae.datasets import make_clinic
 
 Outputs = Iterator[tuple[str, NDArray[Any]]]

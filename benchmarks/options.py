@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import ENVIRONMENTS, Processes
-from benchmarks.runs import Benchmark, Job, Mode, Report, known, run, say
+from benchmarks.runs import DAY, Benchmark, Job, Mode, Report, known, run, say
 from benchmarks.store import Row
 
 
@@ -29,7 +30,7 @@ def several(
     """An option with one value or more; None if it is not given."""
     names = None if among is None else list(among)
     if names is not None:
-        sentence = f"{sentence} One or more of {', '.join(names)}."
+        sentence = f"{sentence} One or more of {', '.join(map(shlex.quote, names))}."
         type = _one_of(names)
     # argparse reads % as a format
     parser.add_argument(flag, nargs="+", action="extend", type=type, metavar=metavar, help=sentence.replace("%", "%%"))
@@ -63,23 +64,24 @@ def at_least_one(text: str) -> int:
     return int(text)
 
 
-def add_run_options(parser: argparse.ArgumentParser, benchmark: Benchmark, environments: bool = False) -> None:
+def add_run_options(parser: argparse.ArgumentParser, benchmark: Benchmark, peers: bool = False) -> None:
     store = benchmark.store()
     parts = f" The rows of each {benchmark.split} are in a file of their own beside it." if benchmark.split else ""
     parser.add_argument(
         "--out", type=Path, default=store.path, metavar="FILE",
-        help=f"The file of the rows; those that are there are not computed again. Default: {store.path}.{parts}",
+        help=f"The file of the rows; a row that is there is not computed again. Default: {store.path}.{parts}",
     )  # fmt: skip
-    limit = f"{benchmark.limit:.0f}"
+    limit = "a day" if benchmark.limit == DAY else f"{benchmark.limit:.0f}"
     parser.add_argument(
         "--limit", type=float, default=benchmark.limit, metavar="SECONDS",
         help=f"How long one run may take. Default: {limit}.",
     )  # fmt: skip
+    parser.set_defaults(again=False, environments=ENVIRONMENTS)
     parser.add_argument("--threads", type=at_least_one, default=1, help="The threads of each run. Default: 1.")
     parser.add_argument("--jobs", type=at_least_one, default=1, help="How many runs go on at a time. Default: 1.")
-    parser.add_argument("--again", action="store_true", help="Repeat the runs that failed.")
     parser.add_argument("--force", action="store_true", help="Repeat the runs whose rows are there.")
-    if environments:
+    if peers:  # a peer that failed has a row that says so; a run of ours that failed has none
+        parser.add_argument("--again", action="store_true", help="Repeat the runs that failed.")
         parser.add_argument(
             "--environments", type=Path, default=ENVIRONMENTS, metavar="FOLDER",
             help=f"The folder in which `make peers` has installed the other methods. Default: {ENVIRONMENTS}.",
@@ -90,11 +92,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="cpu or cuda. Default: cuda if there is one, else cpu.")
 
 
-def processes_of(o: argparse.Namespace) -> Processes:
-    return Processes(o.limit, o.threads, getattr(o, "environments", ENVIRONMENTS))
-
-
 def run_with(o: argparse.Namespace, benchmark: Benchmark, jobs: Iterable[Job], report: Report = say) -> list[Row]:
     """Run the jobs as the options say."""
-    mode = Mode(o.jobs, o.again, o.force)
-    return run(benchmark, jobs, benchmark.kept_in(o.out), processes_of(o), mode, report=report)
+    processes = Processes(o.limit, o.threads, o.environments)
+    return run(benchmark, jobs, benchmark.kept_in(o.out), processes, Mode(o.jobs, o.again, o.force), report=report)

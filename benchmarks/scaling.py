@@ -21,12 +21,10 @@ from benchmarks import options
 from benchmarks.naive import LoopVSAE
 from benchmarks.runs import Benchmark, in_process
 from benchmarks.store import Row
+from vsae import VSAE, FittedVSAE, Schema, VSAEConfig
 from vsae.data.encoding import Encoding
 from vsae.data.randomness import private_rng
-from vsae.data.schema import Attribute, Schema, categorical, real
-from vsae.fitting.fitted import FittedVSAE
-from vsae.model.config import VSAEConfig
-from vsae.model.vsae import VSAE
+from vsae.data.schema import Attribute, categorical, real
 from vsae.training.em import e_step, m_step
 
 TABLES = ("numeric", "categorical", "mixed")

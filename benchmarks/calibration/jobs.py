@@ -1,4 +1,4 @@
-"""Draws for the same missing cells by every effort of ours and by other multiple imputation."""
+"""Draws for the same missing cells, by each effort of ours and by other packages for multiple imputation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import options
 from benchmarks.calibration.scores import scores
 from benchmarks.data import Rows
 from benchmarks.peers.adapters import task as exchange
-from benchmarks.peers.grid import CORE, KEY, Grid, Task, TaskData, add_grid_options, grid_of, plan, unanswered
+from benchmarks.peers.grid import CORE, KEY, Grid, Task, TaskData, run_grid, unanswered
 from benchmarks.processes import Method, Processes
 from benchmarks.runs import Benchmark, Job
 from benchmarks.store import Row
@@ -96,8 +95,4 @@ BENCHMARK = Benchmark("calibration", KEY, measured, in_words, limit=900.0)
 
 
 def main(arguments: Sequence[str]) -> None:
-    parser = options.parser_of("calibration", __doc__)
-    add_grid_options(parser, GRID.tables, METHODS)
-    options.add_run_options(parser, BENCHMARK, environments=True)
-    o = parser.parse_args(arguments)
-    options.run_with(o, BENCHMARK, plan(grid_of(GRID, o), METHODS, o.methods))
+    run_grid(arguments, BENCHMARK, __doc__, GRID, METHODS)

@@ -21,7 +21,7 @@ from benchmarks.peers.grid import unanswered
 from benchmarks.processes import Method, Processes
 from benchmarks.runs import Benchmark, Job, known
 from benchmarks.store import Row
-from vsae.evaluation.pooling import Pooled, pool
+from vsae import Pooled, pool
 
 Rows = NDArray[np.float64]
 BETA = (1.0, 0.5, 0.5)  # β₀, β₁, β₂
@@ -174,6 +174,6 @@ def main(arguments: Sequence[str]) -> None:
         "--repeats", type=options.at_least_one, default=REPEATS,
         help=f"How many tables to simulate. Default: {REPEATS}.",
     )  # fmt: skip
-    options.add_run_options(parser, BENCHMARK, environments=True)
+    options.add_run_options(parser, BENCHMARK, peers=True)
     o = parser.parse_args(arguments)
     options.run_with(o, BENCHMARK, jobs(o.methods, o.repeats))

@@ -1,4 +1,4 @@
-"""Generators fitted on the same incomplete rows, and the rows that they make judged by real ones."""
+"""Generators are fitted to the same incomplete rows, and the rows that they make are judged by real ones."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import options
 from benchmarks.generation.tasks import GRID, Reality, checked
 from benchmarks.generation.trivial import independent, real_rows
-from benchmarks.peers.grid import KEY, Task, add_grid_options, grid_of, plan, unanswered
+from benchmarks.peers.grid import KEY, Task, run_grid, unanswered
 from benchmarks.processes import Method, Processes
 from benchmarks.runs import Benchmark, Job
 from benchmarks.store import Row
@@ -68,8 +67,4 @@ BENCHMARK = Benchmark("generation", KEY, measured, in_words, limit=600.0)
 
 
 def main(arguments: Sequence[str]) -> None:
-    parser = options.parser_of("generation", __doc__)
-    add_grid_options(parser, GRID.tables, METHODS)
-    options.add_run_options(parser, BENCHMARK, environments=True)
-    o = parser.parse_args(arguments)
-    options.run_with(o, BENCHMARK, plan(grid_of(GRID, o), METHODS, o.methods))
+    run_grid(arguments, BENCHMARK, __doc__, GRID, METHODS)

@@ -10,21 +10,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.data import Rows
 from benchmarks.peers.grid import TaskData
 from benchmarks.peers.jobs import METHODS as PEERS
 from benchmarks.peers.jobs import scored as scored_answer
 from benchmarks.processes import Processes, RunFailed
 from benchmarks.runs import DAY
 from benchmarks.store import Row
+from vsae import FittedVSAE, Schema, VSAEConfig
 from vsae.baselines import BASELINES, Baseline, baseline_config, parameters
 from vsae.data.randomness import private_rng
-from vsae.data.schema import Schema
 from vsae.fitting.fit import fit, fit_baseline
-from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
 from vsae.imputation.imputer import FittedModel
-from vsae.model.config import VSAEConfig
 
 PAPER, DEFAULT = "VSAE paper", "VSAE"
 CHAINS = {"MICE": "mice", "MissForest": "missforest"}
@@ -106,7 +103,7 @@ def _chain(method: str, task: TaskData) -> Row:
 
 def _scored(fitted: FittedModel[Any], task: TaskData) -> Row:
     train, new = (
-        _matrix(rows, fitted.impute(rows.columns, mask))
+        rows.matrix(fitted.impute(rows.columns, mask))
         for rows, mask in ((task.train, task.train_mask), (task.new, task.new_mask))
     )
     row: Row = {
@@ -124,11 +121,7 @@ def _scored(fitted: FittedModel[Any], task: TaskData) -> Row:
 def _weighted(fitted: FittedVSAE, task: TaskData) -> dict[str, float]:
     """The estimate the paper compares with MIWAE: averages of importance-weighted samples."""
     filled = fitted.impute(task.new.columns, task.new_mask, draws=WEIGHTED_SAMPLES, weighted=True)
-    return task.errors_new(_matrix(task.new, filled))
-
-
-def _matrix(rows: Rows, filled: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
-    return np.stack([np.asarray(filled[v.name], dtype=np.float64) for v in rows.schema.variables], axis=1)
+    return task.errors_new(task.new.matrix(filled))
 
 
 @torch.no_grad()

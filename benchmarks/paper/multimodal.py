@@ -22,16 +22,15 @@ from benchmarks.paper.digits import digit_reader
 from benchmarks.paper.methods import DEFAULT, PAPER, fitted_by, training_record
 from benchmarks.paper.pictures import as_bytes
 from benchmarks.store import Row
+from vsae import FittedVSAE, Kind, VSAEConfig
 from vsae.baselines import BASELINES, baseline_config, parameters
 from vsae.data.missingness import MCAR
 from vsae.data.randomness import private_rng
-from vsae.data.schema import DISCRETE, Kind
+from vsae.data.schema import DISCRETE
 from vsae.datasets import Modalities, load_modalities
 from vsae.datasets.modalities import DIGITS
-from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
 from vsae.imputation.imputer import FittedModel
-from vsae.model.config import VSAEConfig
 from vsae.model.nets import NetShape
 
 TRIVIAL, ORACLE = "mean / mode", "class mean"

@@ -6,7 +6,7 @@ import argparse
 import itertools
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from benchmarks import data, options
 from benchmarks.peers.adapters import task as exchange
 from benchmarks.processes import Processes, machine
-from benchmarks.runs import Job, known
+from benchmarks.runs import Benchmark, Job, known
 from benchmarks.store import Row
+from vsae import Schema
 from vsae.data.missingness import Mechanism, SelfMasking, by_name
-from vsae.data.schema import DISCRETE, Schema
+from vsae.data.schema import DISCRETE
 from vsae.evaluation.metrics import mean_mode
 
 NEW_SHARE = 0.2  # of the rows, which no method sees before it is fitted
@@ -135,14 +136,30 @@ def unanswered(job: Job, processes: Processes, *fields: str) -> Row:
     }  # fmt: skip
 
 
-def add_grid_options(parser: argparse.ArgumentParser, tables: Iterable[str], methods: Iterable[str]) -> None:
-    options.several(parser, "--tables", "The tables.", tables)
-    options.several(
-        parser, "--mechanisms", "How cells go missing, and at what rate: mcar0.5, mar0.3, nmar0.3 or self0.3.",
-        type=options.usage(mechanism_and_rate), metavar="NAME+RATE",
-    )  # fmt: skip
-    options.several(parser, "--seeds", "The seeds of splits and masks.", type=int, metavar="SEED")
+def add_grid_options(
+    parser: argparse.ArgumentParser, tables: Iterable[str], methods: Iterable[str], grid: Grid | None = None
+) -> None:
+    """`grid` is the one that is taken where the options do not say, if there is no choice of grids."""
+    defaults = ["Default: those of the grid."] * 3
+    if grid is not None:
+        masks = " ".join(f"{mechanism}{rate}" for mechanism, rate in grid.mechanisms)
+        defaults = [f"Default: {value}." for value in ("all", masks, " ".join(map(str, grid.seeds)))]
+    how = f"How cells go missing, and at what rate, such as nmar0.3 or self0.3. {defaults[1]}"
+    options.several(parser, "--tables", f"The tables. {defaults[0]}", tables)
+    options.several(parser, "--mechanisms", how, type=options.usage(mechanism_and_rate), metavar="NAME+RATE")
+    options.several(parser, "--seeds", f"The seeds of splits and masks. {defaults[2]}", type=int, metavar="SEED")
     options.several(parser, "--methods", "The methods. Default: all.", methods)
+
+
+def run_grid(
+    arguments: Sequence[str], benchmark: Benchmark, description: str | None, grid: Grid, methods: Mapping[str, Any]
+) -> None:
+    """What a benchmark does that has one grid and no options of its own."""
+    parser = options.parser_of(benchmark.name, description)
+    add_grid_options(parser, grid.tables, methods, grid)
+    options.add_run_options(parser, benchmark, peers=True)
+    o = parser.parse_args(arguments)
+    options.run_with(o, benchmark, plan(grid_of(grid, o), methods, o.methods))
 
 
 def grid_of(grid: Grid, o: argparse.Namespace) -> Grid:

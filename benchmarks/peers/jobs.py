@@ -1,4 +1,4 @@
-"""Every method on every task, one process a run, under a time limit.
+"""Every imputer on every task: one process a run, under a time limit.
 
 A row holds the errors in sample and on new rows, seconds and peak memory, or how the run failed.
 """
@@ -93,14 +93,14 @@ def timed_out_before(rows: Iterable[Row], job: Job, limit: float) -> bool:
 
 def main(arguments: Sequence[str]) -> None:
     parser = options.parser_of("peers", __doc__)
-    sentence = "The tables, mechanisms and seeds of the options below that are not given. Default: core."
+    sentence = "The tables, mechanisms and seeds to take where the options below do not say. Default: core."
     parser.add_argument("--grid", choices=list(GRIDS), default="core", help=sentence)
     add_grid_options(parser, [*data.NAMES, data.LONG], METHODS)
     parser.add_argument(
         "--assume-timeouts", action="store_true",
-        help="Do not try the other masks of a table that a method was too slow for.",
+        help="If a method was too slow for one mask of a table, do not try it on the others.",
     )  # fmt: skip
-    options.add_run_options(parser, BENCHMARK, environments=True)
+    options.add_run_options(parser, BENCHMARK, peers=True)
     o = parser.parse_args(arguments)
     benchmark = BENCHMARK
     if o.assume_timeouts:

@@ -33,8 +33,7 @@ RIVAL = "hyperimpute"  # the peer whose seconds ours are held against
 def time_section(rows: list[Row], cells: Board) -> str:
     tables = sorted({row["table"] for row in rows}, key=lambda t: in_order(t, CORE.tables))
     lines: list[list[object]] = [
-        [m, *(_mean_seconds(_timed(rows, m, t)) for t in tables), _median_memory(_timed(rows, m))]
-        for m in cells.methods
+        [m, *(mean_seconds(_timed(rows, m, t)) for t in tables), _median_memory(_timed(rows, m))] for m in cells.methods
     ]
     if {DEFAULT, RIVAL} <= set(cells.methods):
         lines.append([f"`{DEFAULT}` / {RIVAL}", *(_against_rival(rows, table) for table in tables), ""])
@@ -68,7 +67,7 @@ def long_table(results: Path) -> str:
     cells = board(rows)
     columns = list(cells.errors)
     lines: list[list[object]] = [
-        [m, _mean_seconds(_timed(rows, m)), *(cells.text(c, m) for c in columns)]
+        [m, mean_seconds(_timed(rows, m)), *(cells.text(c, m) for c in columns)]
         for m in cells.methods
         if _timed(rows, m)
     ]
@@ -100,9 +99,9 @@ def _late(rows: Iterable[Row]) -> bool:
     return any(row["status"] == TIMED_OUT for row in rows)
 
 
-def _mean_seconds(rows: list[Row]) -> str:
+def mean_seconds(rows: list[Row]) -> str:
     """
-    >>> _mean_seconds([{"status": "ok", "seconds": 2.0}, {"status": "timed out", "limit": 300}])
+    >>> mean_seconds([{"status": "ok", "seconds": 2.0}, {"status": "timed out", "limit": 300}])
     '> 151'
     """
     return ("> " if _late(rows) else "") + short(float(np.mean(_seconds(rows)))) if rows else "–"

@@ -10,13 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import one
+from benchmarks import ablation, one, scaling, sizes
+from benchmarks.calibration import rubin
+from benchmarks.calibration.jobs import BENCHMARK as CALIBRATION
+from benchmarks.generation import conditions
+from benchmarks.generation.jobs import BENCHMARK as GENERATION
+from benchmarks.paper import jobs as paper
+from benchmarks.peers import jobs as peers
 from benchmarks.processes import Processes, RunFailed
 from benchmarks.runs import Benchmark, Mode, run
 from benchmarks.store import Store
 
 RESULTS = Path(__file__).parents[2] / "results"
 KEY = ("method", "seed")
+BENCHMARKS = (
+    scaling.BENCHMARK, sizes.BENCHMARK, paper.BENCHMARK, paper.MULTIMODAL, ablation.BENCHMARK, ablation.WHOLE_TABLES,
+    peers.BENCHMARK, peers.LONG, GENERATION, conditions.BENCHMARK, CALIBRATION, rubin.BENCHMARK,
+)  # fmt: skip
 
 
 def benchmark(measured, **options) -> Benchmark:
@@ -82,6 +92,15 @@ def test_what_is_committed_is_small_sorted_and_compact():
         assert path.stat().st_size <= 800_000
         for line in path.read_text().splitlines() if path.suffix == ".jsonl" else ():
             assert line == json.dumps(json.loads(line), separators=(",", ":"), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("some", BENCHMARKS, ids=lambda some: some.name)
+def test_committed_rows_have_a_key_each_and_stand_in_their_order(some):
+    store = some.store(RESULTS)
+    assert store.rows()
+    for path in store._files():
+        keys = [store.key_of(json.loads(line)) for line in path.read_text().splitlines()]
+        assert keys == sorted(set(keys))
 
 
 # --- the runner

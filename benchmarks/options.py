@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +28,12 @@ def several(
     metavar: str = "NAME",
 ) -> None:
     """An option with one value or more; None if it is not given."""
-    names = None if among is None else list(among)
-    if names is not None:
+    if among is not None:
+        names = list(among)
         sentence = f"{sentence} One or more of {', '.join(map(shlex.quote, names))}."
-        type = _one_of(names)
+        type = usage(lambda text: known([text], names)[0])
     # argparse reads % as a format
     parser.add_argument(flag, nargs="+", action="extend", type=type, metavar=metavar, help=sentence.replace("%", "%%"))
-
-
-def _one_of(names: Sequence[str]) -> Callable[[str], str]:
-    def checked(text: str) -> str:
-        try:
-            return known([text], names)[0]
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return checked
 
 
 def usage(convert: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -6,7 +6,6 @@ They lie under `.peers/` of the working directory, or under `VSAE_PEERS`.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import venv
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.options import parser_of
+from benchmarks.processes import ENVIRONMENTS, Processes
 
 TORCH = "torch==2.13.0"  # a plain `torch` would pull gigabytes of CUDA packages
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
@@ -30,12 +30,7 @@ UNWANTED = {"mostlyai": ("torchvision", "torchaudio")}  # their builds do not fi
 
 
 def folder(name: str) -> Path:
-    return Path(os.environ.get("VSAE_PEERS", ".peers")) / name
-
-
-def python(name: str) -> Path:
-    """The interpreter of a peer's environment."""
-    return folder(name) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    return ENVIRONMENTS / name
 
 
 def is_ready(name: str) -> bool:
@@ -54,7 +49,7 @@ def install(name: str) -> None:
 
 
 def _pip(name: str, *arguments: str) -> None:
-    command = [str(python(name)), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    command = [str(Processes().python(name)), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "ERROR" in line] or done.stderr.splitlines()

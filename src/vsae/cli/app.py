@@ -19,8 +19,6 @@ from vsae import __version__
 from vsae.files import DEFAULT_NA
 
 if TYPE_CHECKING:
-    from benchmarks.peers.bench import Bench, Kept
-    from benchmarks.peers.processes import Processes
     from vsae.estimator import VSAEImputer
     from vsae.files import FileTable
     from vsae.generation.privacy import Closeness
@@ -32,8 +30,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-bench = typer.Typer(help="Measurements that stay in the project.", no_args_is_help=True)
-app.add_typer(bench, name="bench")
 
 Input = Annotated[
     str, typer.Argument(metavar="IN", help="A table: .csv .tsv .parquet .feather .jsonl, .gz .zst; - is stdin.")
@@ -64,19 +60,6 @@ Holes = Annotated[
     ),
 ]
 Encoding = Annotated[str | None, typer.Option(help="Of a text file; found out if not given.")]
-
-Tables = Annotated[list[str] | None, typer.Option(help="Tables; repeatable.")]
-Masks = Annotated[list[str] | None, typer.Option("--mechanisms", help="Such as mcar0.5 or mar0.3; repeatable.")]
-Methods = Annotated[list[str] | None, typer.Option(help="Methods; repeatable.")]
-Seeds = Annotated[list[int] | None, typer.Option(help="Of splits and masks; repeatable.")]
-RowsFolder = Annotated[
-    Path | None, typer.Option("--out", help="Folder for the JSON rows; those that are there are not run again.")
-]
-Limit = Annotated[float | None, typer.Option(min=0, help="Seconds a run may take.")]
-Threads = Annotated[int, typer.Option(min=1, help="Threads of each run.")]
-Environments = Annotated[Path | None, typer.Option(help="Where `make peers` put them; .peers if not given.")]
-Again = Annotated[bool, typer.Option("--again", help="Run again what failed.")]
-Force = Annotated[bool, typer.Option("--force", help="Run again what is there.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -229,224 +212,7 @@ def demo(
     show_demo(run(rows, seed, verbose=not quiet))
 
 
-@bench.command()
-def scaling(
-    out: Annotated[str | None, typer.Option(help="Write the rows here as JSON.")] = None,
-    sizes: Annotated[list[int] | None, typer.Option(help="Numbers of attributes; repeatable.")] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-) -> None:
-    """Time and peak memory of a training step as attributes grow, against a plain loop over them."""
-    from benchmarks import scaling as module
-
-    rows = module.run(sizes or module.SIZES, device=device, progress=lambda line: typer.echo(line, err=True))
-    typer.echo(module.report(rows))
-    if out:
-        module.save(rows, out)
-
-
-@bench.command()
-def sizes(
-    shapes: Annotated[list[str] | None, typer.Option(help="Such as 100x1000, rows by columns; repeatable.")] = None,
-    effort: Annotated[str, typer.Option(help="fast, default or best.")] = "default",
-    out: Annotated[Path, typer.Option(help="Folder for the JSON rows; those that are there are not run again.")] = Path(
-        "results/sizes"
-    ),
-    force: Annotated[bool, typer.Option("--force", help="Run again what is there.")] = False,
-) -> None:
-    """Small, wide and long tables: what is spent on them, and what comes of it."""
-    from benchmarks import sizes as module
-
-    with one_line_errors(quiet=False):
-        chosen = [module.shape_of(text) for text in shapes] if shapes else module.SHAPES
-        module.run(out, chosen, effort, force, typer.echo)
-
-
-@bench.command()
-def paper(
-    table: Annotated[
-        list[str], typer.Option(help="Of the paper: mcar, nonmcar, ablation, ratios, masks or multimodal; repeatable.")
-    ] = ["mcar"],  # noqa: B006 - typer wants a list
-    methods: Annotated[list[str] | None, typer.Option(help="Such as VAE or 'VSAE paper'; repeatable.")] = None,
-    data: Annotated[list[str] | None, typer.Option(help="Data sets; repeatable.")] = None,
-    seeds: Annotated[list[int] | None, typer.Option(help="Of splits and masks; repeatable.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the JSON rows; those that are there are not run again.")] = Path(
-        "results/paper"
-    ),
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; found out if not given.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
-    force: Annotated[bool, typer.Option("--force", help="Run again what is there.")] = False,
-) -> None:
-    """The paper's tables: its baselines, its recipe, ours and trivial predictors, on its data sets."""
-    from benchmarks.paper import runner as module
-
-    with one_line_errors(quiet=False):
-        plan = module.plan_of(table, methods, data)
-        module.run(module.Runner(out, device, force), plan, seeds or module.SEEDS, jobs, typer.echo)
-
-
-@bench.command()
-def ablation(
-    out: Annotated[Path | None, typer.Option(help="Folder for the JSON rows; what is there is not run again.")] = None,
-    tables: Annotated[list[str] | None, typer.Option(help="Tables; repeatable.")] = None,
-    variants: Annotated[list[str] | None, typer.Option(help="Changes from the default; repeatable.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; found out if not given.")] = None,
-    whole: Annotated[bool, typer.Option("--whole", help="Whole tables, not cut to 3,000 rows.")] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
-) -> None:
-    """The default recipe with one ingredient changed at a time."""
-    from benchmarks import ablation as module
-
-    module.run(
-        out or module.folder(whole),
-        tables or module.TABLES,
-        variants or list(module.VARIANTS),
-        module.SEEDS,
-        "mcar",
-        0.5,
-        device,
-        whole,
-        jobs,
-        typer.echo,
-    )
-
-
-@bench.command()
-def peers(
-    out: Annotated[Path, typer.Option(help="Folder for the JSON rows; those that are there are not run again.")] = Path(
-        "results/peers"
-    ),
-    grid: Annotated[str, typer.Option(help="core or full: what is taken where nothing is given below.")] = "core",
-    tables: Annotated[list[str] | None, typer.Option(help="Tables; repeatable.")] = None,
-    mechanisms: Annotated[list[str] | None, typer.Option(help="Such as mcar0.5 or nmar0.3; repeatable.")] = None,
-    methods: Annotated[list[str] | None, typer.Option(help="Methods; repeatable.")] = None,
-    seeds: Annotated[list[int] | None, typer.Option(help="Seeds; repeatable.")] = None,
-    limit: Annotated[float, typer.Option(min=0, help="Seconds a run may take.")] = 300,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of each run.")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
-    environments: Annotated[Path | None, typer.Option(help="Where `make peers` put them; .peers if not given.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Run again what failed.")] = False,
-    assume_timeouts: Annotated[
-        bool, typer.Option("--assume-timeouts", help="Too slow for one mask of a table is too slow for its others.")
-    ] = False,
-) -> None:
-    """Other imputers and ours on the same holes: errors in sample and on new rows, seconds, memory."""
-    from benchmarks.peers import runner as module
-    from benchmarks.peers.processes import ENVIRONMENTS
-
-    with one_line_errors(quiet=False):
-        module.run(
-            module.Runner(out, limit, threads, environments or ENVIRONMENTS, again, assume_timeouts),
-            module.grid_of(grid, tables, mechanisms, seeds),
-            methods or list(module.METHODS),
-            jobs,
-            typer.echo,
-        )
-
-
-@bench.command()
-def generation(
-    tables: Tables = None,
-    mechanisms: Masks = None,
-    methods: Methods = None,
-    seeds: Seeds = None,
-    out: RowsFolder = None,
-    limit: Limit = None,
-    threads: Threads = 1,
-    environments: Environments = None,
-    again: Again = False,
-    force: Force = False,
-) -> None:
-    """Rows generated by ours and by other generators, all fitted on the same incomplete rows, against real ones."""
-    from benchmarks.generation.runner import BENCH
-
-    with one_line_errors(quiet=False):
-        how = run_conditions(out or BENCH.out, limit or BENCH.limit, threads, environments, again, force)
-        run_bench(BENCH, tables, mechanisms, seeds, methods, *how)
-
-
-@bench.command()
-def calibration(
-    tables: Tables = None,
-    mechanisms: Masks = None,
-    methods: Methods = None,
-    seeds: Seeds = None,
-    out: RowsFolder = None,
-    limit: Limit = None,
-    threads: Threads = 1,
-    environments: Environments = None,
-    again: Again = False,
-    force: Force = False,
-) -> None:
-    """Draws for the same holes by our efforts and by other multiple imputation: coverage, CRPS, calibration."""
-    from benchmarks.calibration.runner import BENCH
-
-    with one_line_errors(quiet=False):
-        how = run_conditions(out or BENCH.out, limit or BENCH.limit, threads, environments, again, force)
-        run_bench(BENCH, tables, mechanisms, seeds, methods, *how)
-
-
-@bench.command()
-def rubin(
-    methods: Methods = None,
-    repeats: Annotated[int | None, typer.Option(min=1, help="Simulated tables.")] = None,
-    out: RowsFolder = None,
-    limit: Limit = None,
-    threads: Threads = 1,
-    environments: Environments = None,
-    again: Again = False,
-    force: Force = False,
-) -> None:
-    """Coverage of a regression's 95 % intervals, pooled over draws, in repeated simulation."""
-    from benchmarks.calibration import rubin as module
-
-    with one_line_errors(quiet=False):
-        conditions = run_conditions(out or module.OUT, limit or module.LIMIT, threads, environments, again, force)
-        module.run(*conditions, methods or list(module.METHODS), repeats or module.REPEATS, typer.echo)
-
-
-@bench.command("conditions")
-def bench_conditions(
-    seeds: Annotated[list[int] | None, typer.Option(help="Of tables and fits; repeatable.")] = None,
-    out: RowsFolder = None,
-    force: Force = False,
-) -> None:
-    """Rows generated under conditions, against the exact conditional distributions of a simulator."""
-    from benchmarks.generation import conditions as module
-    from benchmarks.peers.bench import Kept
-
-    with one_line_errors(quiet=False):
-        module.run(Kept(out or module.OUT, force=force), seeds or module.SEEDS, typer.echo)
-
-
-@bench.command("tables")
-def bench_tables(
-    results: Annotated[Path, typer.Option(help="The folder of committed rows.")] = Path("results"),
-    docs: Annotated[Path, typer.Option(help="The folder to write pages to.")] = Path("docs"),
-) -> None:
-    """Make the pages of docs/ that hold numbers, from the rows under results/."""
-    from benchmarks.tables import write_pages
-
-    for path in write_pages(results, docs):
-        typer.echo(f"wrote {path}")
-
-
 # --- what the commands share
-
-
-def run_bench(
-    asked: Bench, tables: Tables, mechanisms: Masks, seeds: Seeds, methods: Methods, kept: Kept, processes: Processes
-) -> None:
-    grid = asked.grid_of(tables, mechanisms, seeds)
-    asked.run(kept, processes, grid, methods or list(asked.methods), typer.echo)
-
-
-def run_conditions(
-    out: Path, limit: float, threads: int, environments: Path | None, again: bool, force: bool
-) -> tuple[Kept, Processes]:
-    from benchmarks.peers.bench import Kept
-    from benchmarks.peers.processes import ENVIRONMENTS, Processes
-
-    return Kept(out, again, force), Processes(limit, threads, environments or ENVIRONMENTS)
 
 
 @contextmanager

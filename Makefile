@@ -44,10 +44,10 @@ slow: $(INSTALLED)
 	$(BIN)/python -m pytest -q -m slow
 
 bench: $(INSTALLED)
-	$(BIN)/vsae bench scaling --out results/scaling/cpu.json
+	$(BIN)/python -m benchmarks scaling --force
 
 peers: $(INSTALLED)
-	$(BIN)/python -m benchmarks.peers.environments $(PEERS)
+	$(BIN)/python -m benchmarks environments $(PEERS)
 
 clean:
 	rm -rf $(VENV) .peers .pytest_cache .mypy_cache .ruff_cache .hypothesis

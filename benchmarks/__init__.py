@@ -1,1 +1,1 @@
-"""Measurements that stay in the project; `python -m benchmarks NAME` runs one on plain arrays."""
+"""What the project measures of itself; `python -m benchmarks` lists it. No part of what is installed."""

@@ -1,30 +1,57 @@
-"""`python -m benchmarks NAME …`: benchmarks on plain arrays, where typer, rich and narwhals may be absent."""
+"""`python -m benchmarks NAME`: one entry for all measurements, by the standard library alone.
+
+They run on plain arrays, on machines too where typer, rich and libraries of dataframes are absent.
+"""
 
 from __future__ import annotations
 
+import argparse
+import subprocess
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 
-from benchmarks import ablation, scaling, sizes
-from benchmarks.calibration import rubin
-from benchmarks.calibration import runner as calibration
-from benchmarks.generation import conditions
-from benchmarks.generation import runner as generation
-from benchmarks.paper import runner as paper
-from benchmarks.peers import runner as peers
-
-BENCHMARKS = {
-    "ablation": ablation.main,
-    "calibration": calibration.BENCH.main,
-    "conditions": conditions.main,
-    "generation": generation.BENCH.main,
-    "paper": paper.main,
-    "peers": peers.main,
-    "rubin": rubin.main,
-    "scaling": scaling.main,
-    "sizes": sizes.main,
+#: Name → the module whose `main` takes the options that follow, and what it measures.
+COMMANDS = {
+    "scaling": ("benchmarks.scaling", "Time and memory of a training step as the number of attributes grows."),
+    "sizes": ("benchmarks.sizes", "Small, wide and long tables: what the default spends on them and how well it does."),
+    "paper": ("benchmarks.paper.jobs", "The tables and figures of the paper."),
+    "ablation": ("benchmarks.ablation", "The default recipe with one ingredient changed at a time."),
+    "peers": ("benchmarks.peers.jobs", "Other imputers on the same missing cells."),
+    "generation": ("benchmarks.generation.jobs", "Generated rows against real ones, beside other generators."),
+    "conditions": ("benchmarks.generation.conditions", "Rows generated under a condition, against a simulator's."),
+    "calibration": ("benchmarks.calibration.jobs", "Draws for missing cells against the values that were hidden."),
+    "rubin": ("benchmarks.calibration.rubin", "Coverage of a regression that is pooled over draws."),
+    "tables": ("benchmarks.tables", "Write the pages of docs/ that are computed from results/."),
+    "environments": ("benchmarks.peers.environments", "Install the other methods, each in an environment of its own."),
+    "fingerprint": ("benchmarks.fingerprint", "Hashes of what small fits give, to compare two checkouts."),
 }
 
+
+def parser() -> argparse.ArgumentParser:
+    width = max(map(len, COMMANDS))
+    names = "\n".join(f"  {name:<{width}}  {sentence}" for name, (_, sentence) in COMMANDS.items())
+    out = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure the library, and write the pages that hold the numbers.",
+        epilog=f"NAME is one of\n{names}\n\n`python -m benchmarks NAME --help` shows the options of one of them.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    out.add_argument("name", metavar="NAME", choices=COMMANDS, help="What to run.")
+    out.add_argument("options", nargs=argparse.REMAINDER, metavar="...", help="Its options.")
+    return out
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 1 after an error, which is one line; wrong usage exits with 2."""
+    asked = parser().parse_args(arguments)
+    try:
+        import_module(COMMANDS[asked.name][0]).main(asked.options)
+    except (ValueError, OSError, RuntimeError, ImportError, subprocess.CalledProcessError) as error:
+        print(f"benchmarks: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or sys.argv[1] not in BENCHMARKS:
-        sys.exit(f"usage: python -m benchmarks {{{','.join(BENCHMARKS)}}} [options]")
-    BENCHMARKS[sys.argv[1]](sys.argv[2:])
+    sys.exit(main())

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae import Schema
 from vsae.data.missingness import Mechanism
-from vsae.data.schema import DISCRETE, Schema, categorical, real
+from vsae.data.schema import DISCRETE, categorical, real
 from vsae.datasets import TABLES, load_table, make_clinic
 from vsae.evaluation.metrics import mean_mode, nrmse, pfc
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-MADE = "<!-- made by `vsae bench tables` from {source}; do not edit -->"
+MADE = "<!-- made by `python -m benchmarks tables` from {source}; do not edit -->"
 MECHANISMS = {"self": "self-masking"}  # the others are abbreviations
 
 

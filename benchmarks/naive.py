@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch import distributions as D
 from torch.nn import functional as F
 
+from vsae import VSAE
 from vsae.data.batch import Batch
 from vsae.data.schema import Attribute, Family, Variable
 from vsae.model.likelihoods import CumulativeHead
 from vsae.model.nets import GroupedLinear
-from vsae.model.vsae import VSAE
 from vsae.training.objective import Elbo
 
 

@@ -1,34 +1,30 @@
-"""`vsae bench scaling`: time and memory of a training step as attributes grow, against a plain loop over them.
+"""Time and memory of a training step as the number of attributes grows, against a plain loop over the attributes.
 
 Each measurement runs in a process of its own, on one thread, so that peak memory is its own. The table in the terminal
-and the JSON rows hold the same numbers.
+and the rows hold the same numbers.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import platform
 import resource
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks import options
 from benchmarks.naive import LoopVSAE
+from benchmarks.runs import Benchmark, in_process
+from benchmarks.store import Row
+from vsae import VSAE, FittedVSAE, Schema, VSAEConfig
 from vsae.data.encoding import Encoding
 from vsae.data.randomness import private_rng
-from vsae.data.schema import Attribute, Schema, categorical, real
-from vsae.fitting.fitted import FittedVSAE
-from vsae.model.config import VSAEConfig
-from vsae.model.vsae import VSAE
-from vsae.storage.atomic import write_text
+from vsae.data.schema import Attribute, categorical, real
 from vsae.training.em import e_step, m_step
 
 TABLES = ("numeric", "categorical", "mixed")
@@ -60,7 +56,7 @@ def config_of(preset: str) -> VSAEConfig:
     return VSAEConfig.paper(fill="zero", e_step_samples=0) if preset == "paper" else VSAEConfig(members=1)
 
 
-def measure(table: str, attributes: int, preset: str, what: str, device: str = "cpu") -> dict[str, Any]:
+def measured(table: str, attributes: int, preset: str, what: str, device: str = "cpu") -> Row:
     """One row: seconds and bytes of a training step, or rows imputed per second."""
     schema, config, rows = (
         schema_of(table, attributes),
@@ -70,7 +66,11 @@ def measure(table: str, attributes: int, preset: str, what: str, device: str = "
     columns, mask = rows_of(schema, rows)
     warm_up()
     before = peak_bytes(device)
-    row: dict[str, Any] = {"table": table, "attributes": attributes, "preset": preset, "what": what}
+    row: Row = {"table": table, "attributes": attributes, "preset": preset, "what": what, "device": device}
+    row["settings"] = {
+        "torch": torch.__version__, "python": platform.python_version(), "threads": torch.get_num_threads(),
+        "batch": BATCH,
+    }  # fmt: skip
     with private_rng(0, torch.device(device)):
         model = VSAE(schema, config).to(device)
         encoding = Encoding.fit(schema, columns, mask, config.scaling)
@@ -150,23 +150,7 @@ def plan(sizes: Iterable[int], tables: Iterable[str]) -> list[tuple[str, int, st
     return [*jobs, ("numeric", 30, "paper", "step"), ("numeric", 30, "paper", "e-step")]
 
 
-def run(
-    sizes: Iterable[int] = SIZES, tables: Iterable[str] = TABLES, device: str = "cpu",
-    progress: Callable[[str], None] = print,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Every measurement, each in a fresh process on one thread."""
-    rows: list[dict[str, Any]] = []
-    for job in dict.fromkeys(plan(sizes, tables)):
-        command = [sys.executable, "-m", "benchmarks.scaling", *map(str, job), device]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"measuring {job} failed: {done.stderr.strip().splitlines()[-1]}")
-        rows.append(json.loads(done.stdout))
-        progress(f"{' '.join(map(str, job))}: {cell(rows[-1])}")
-    return rows
-
-
-def slope(rows: list[dict[str, Any]], key: str, low: int = 100, high: int = 3000) -> float:
+def slope(rows: list[Row], key: str, low: int = 100, high: int = 3000) -> float:
     """Least-squares slope of log `key` against log M between two sizes: 1 is linear."""
     chosen = [row for row in rows if low <= row["attributes"] <= high]
     if len(chosen) < 2:
@@ -175,7 +159,7 @@ def slope(rows: list[dict[str, Any]], key: str, low: int = 100, high: int = 3000
     return float(np.polyfit(m, y, 1)[0])
 
 
-def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def summary(rows: list[Row]) -> dict[str, Any]:
     """The figures that matter: slopes, the gain over the loop at M = 300, the price of the E step."""
     out: dict[str, Any] = {}
     for table in TABLES:
@@ -192,7 +176,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: round(value, 3) for name, value in out.items() if value == value}
 
 
-def report(rows: list[dict[str, Any]]) -> str:
+def report(rows: list[Row]) -> str:
     """A plain-text table: a line per table and M."""
     columns = [("paper", "step"), ("paper", "loop"), ("default", "step"), ("default", "impute")]
     lines = [f"{'table':<12}{'M':>6}" + "".join(f"{f'{preset} {what}':>26}" for preset, what in columns)]
@@ -203,37 +187,28 @@ def report(rows: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, "", *(f"{name:<60}{value:>8}" for name, value in summary(rows).items())])
 
 
-def save(rows: list[dict[str, Any]], path: str | Path) -> None:
-    machine = {"torch": torch.__version__, "python": platform.python_version(), "threads": 1, "batch": BATCH}
-    write_text(path, json.dumps({"machine": machine, "summary": summary(rows), "rows": rows}, indent=1) + "\n")
-
-
-def pick(rows: list[dict[str, Any]], **wanted: object) -> list[dict[str, Any]]:
+def pick(rows: list[Row], **wanted: object) -> list[Row]:
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 
-def cell(row: dict[str, Any]) -> str:
+def cell(row: Row) -> str:
     memory = f"{row['bytes'] / 2**20:.0f} MiB"
     if row["what"] == "impute":
         return f"{row['rows_per_second']:.0f} rows/s {memory}"
     return f"{1000 * row['seconds']:.1f} ms {memory}"
 
 
-def main(arguments: list[str]) -> None:
-    """`python -m benchmarks scaling [--out FILE] [--sizes 10 30] [--device cuda]`"""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks scaling", description=__doc__)
-    parser.add_argument("--out", help="write the rows here as JSON")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
-    parser.add_argument("--device", default="cpu")
-    options = parser.parse_args(arguments)
-    rows = run(options.sizes, options.tables, options.device, lambda line: print(line, file=sys.stderr))
-    print(report(rows))
-    if options.out:
-        save(rows, options.out)
+BENCHMARK = Benchmark("scaling", ("table", "attributes", "preset", "what", "device"), in_process(__name__), cell)
 
 
-if __name__ == "__main__":  # one measurement, in a process of its own
-    torch.set_num_threads(1)
-    table, attributes, preset, what, device = sys.argv[1:]
-    print(json.dumps(measure(table, int(attributes), preset, what, device)))
+def main(arguments: Sequence[str]) -> None:
+    parser = options.parser_of("scaling", __doc__)
+    default = " ".join(map(str, SIZES))
+    options.several(parser, "--sizes", f"Numbers of attributes. Default: {default}.", type=int, metavar="NUMBER")
+    options.several(parser, "--tables", "What the attributes are. Default: all.", TABLES)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda. Default: cpu.")
+    options.add_run_options(parser, BENCHMARK)
+    o = parser.parse_args(arguments)
+    chosen = dict.fromkeys(plan(o.sizes or SIZES, o.tables or TABLES))
+    jobs = [dict(zip(BENCHMARK.key, (*job, o.device), strict=True)) for job in chosen]
+    print(report(options.run_with(o, BENCHMARK, jobs, lambda line: print(line, file=sys.stderr))))

@@ -1,36 +1,31 @@
-"""`vsae bench sizes`: the default on small, wide and long tables, each fitted without a setting of its own.
+"""The default on small, wide and long tables, each fitted without a setting of its own.
 
 Rows are simulated: a few factors behind all columns, numbers and levels in turn. Each table is fitted and filled in
-a process of its own, on one thread. One table becomes one JSON row.
+a process of its own, on one thread.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import platform
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 import torch
 
-from benchmarks import data
+from benchmarks import data, options
+from benchmarks.runs import Benchmark, errors_in_words, in_process
 from benchmarks.scaling import peak_bytes
+from benchmarks.store import Row
+from vsae import Schema, fit
 from vsae.data.missingness import MCAR
-from vsae.data.schema import Schema, categorical, real
-from vsae.fitting.fit import fit
+from vsae.data.schema import categorical, real
 from vsae.fitting.presets import Effort, config_for
-from vsae.storage.atomic import write_text
 
 Shape = tuple[int, int]  # rows, columns
 
 SHAPES: tuple[Shape, ...] = ((50, 10), (100, 1000), (5000, 15), (100_000, 30), (1_000_000, 10))
-OUT = Path("results/sizes")
 _FACTORS, _NOISE, _LEVELS = 3, 0.5, 3
 HIDDEN = 0.3
 
@@ -52,7 +47,7 @@ def simulated(rows: int, columns: int, seed: int = 0) -> data.Rows:
     return data.Rows(f"{rows}x{columns}", Schema(attributes), table, np.ones((rows, columns), dtype=bool))
 
 
-def run_one(rows: int, columns: int, effort: Effort) -> dict[str, Any]:
+def measured(rows: int, columns: int, effort: Effort) -> Row:
     table = simulated(rows, columns)
     mask = table.hide(MCAR(HIDDEN), np.random.default_rng(1))
     config = config_for(table.schema, rows, effort)
@@ -69,33 +64,14 @@ def run_one(rows: int, columns: int, effort: Effort) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def run(out: Path, shapes: Iterable[Shape], effort: str, force: bool, report: Callable[[str], None]) -> None:
-    """Every table that has no row yet, one after the other: its seconds are its own."""
-    for rows, columns in shapes:
-        path = out / f"{rows}x{columns}-{effort}.json"
-        if force or not path.exists():
-            command = [sys.executable, "-m", "benchmarks.sizes", str(rows), str(columns), effort]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                raise RuntimeError(f"{rows} × {columns} failed: {done.stderr.strip().splitlines()[-1]}")
-            out.mkdir(parents=True, exist_ok=True)
-            write_text(path, done.stdout)
-        report(line(json.loads(path.read_text())))
-
-
-def line(row: dict[str, Any]) -> str:
-    errors = ", ".join(
-        f"{m.upper()} {row['errors'][m]:.3f} ({row['errors'][m + '_trivial']:.3f})" for m in measures(row)
-    )
+def in_words(row: Row) -> str:
     return (
-        f"{row['rows']:,} × {row['columns']:,}, {row['effort']}: {errors}; fitted in {row['fit_seconds']:.0f} s "
-        f"({row['members']} members, {row['steps']} steps), filled in {row['impute_seconds']:.1f} s, "
-        f"{row['memory_mb']:.0f} MB"
+        f"{errors_in_words(row['errors'])}; fitted in {row['fit_seconds']:.0f} s ({row['members']} members, "
+        f"{row['steps']} steps), filled in {row['impute_seconds']:.1f} s, {row['memory_mb']:.0f} MB"
     )
 
 
-def measures(row: dict[str, Any]) -> list[str]:
-    return [m for m in ("nrmse", "pfc") if m in row["errors"]]
+BENCHMARK = Benchmark("sizes", ("rows", "columns", "effort"), in_process(__name__), in_words)
 
 
 def shape_of(text: str) -> Shape:
@@ -109,16 +85,13 @@ def shape_of(text: str) -> Shape:
     return int(rows), int(columns)
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks sizes", description=__doc__)
-    parser.add_argument("--shapes", nargs="+", type=shape_of, default=SHAPES, metavar="ROWSxCOLUMNS")
-    parser.add_argument("--effort", default="default", choices=get_args(Effort))
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--force", action="store_true", help="run again what is there")
+def main(arguments: Sequence[str]) -> None:
+    parser = options.parser_of("sizes", __doc__)
+    default = " ".join(f"{rows}x{columns}" for rows, columns in SHAPES)
+    sentence = f"The sizes of the tables. Default: {default}."
+    options.several(parser, "--shapes", sentence, type=options.usage(shape_of), metavar="ROWSxCOLUMNS")
+    parser.add_argument("--effort", default="default", choices=get_args(Effort), help="The effort of the fit.")
+    options.add_run_options(parser, BENCHMARK)
     o = parser.parse_args(arguments)
-    run(o.out, o.shapes, o.effort, o.force, lambda text: print(text, flush=True))
-
-
-if __name__ == "__main__":  # one table, in a process of its own
-    torch.set_num_threads(1)
-    print(json.dumps(run_one(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]), indent=1))  # type: ignore[arg-type]
+    jobs = [{"rows": rows, "columns": columns, "effort": o.effort} for rows, columns in o.shapes or SHAPES]
+    options.run_with(o, BENCHMARK, jobs)

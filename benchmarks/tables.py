@@ -1,28 +1,29 @@
-"""`vsae bench tables`: the pages of docs/ that hold numbers, made from the rows under results/."""
+"""Write the pages of docs/ that hold numbers, from the rows in results/."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import ablation, scaling, sizes
+from benchmarks import ablation, options, scaling, sizes
 from benchmarks.generation import pages as generation
 from benchmarks.markup import MADE, markdown
 from benchmarks.paper import multimodal_page as multimodal
 from benchmarks.paper import pages as paper
 from benchmarks.peers import pages as peers
+from benchmarks.store import RESULTS
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
 from vsae.storage.atomic import write_text
 
 
 def scaling_page(results: Path) -> str:
-    saved = json.loads((results / "scaling" / "cpu.json").read_text())
-    rows, machine = saved["rows"], saved["machine"]
+    rows = scaling.pick(scaling.BENCHMARK.rows(results), device="cpu")
+    batch, torch = (", ".join(sorted({str(row["settings"][name]) for row in rows})) for name in ("batch", "torch"))
+    notes = " ".join(sorted({row["settings"].get("note", "") for row in rows}))
     columns = [("paper", "step"), ("paper", "loop"), ("default", "step"), ("default", "impute")]
     lines = []
     for table in scaling.TABLES:
@@ -30,14 +31,14 @@ def scaling_page(results: Path) -> str:
             cells = (scaling.pick(rows, table=table, attributes=m, preset=p, what=w) for p, w in columns)
             lines.append([table, m, *(scaling.cell(c[0]) if c else "–" for c in cells)])
     summary = markdown(["", "value"], scaling.summary(rows).items())
-    return f"""{MADE.format(source="results/scaling")}
+    return f"""{MADE.format(source="results/scaling.jsonl and sizes.jsonl")}
 # What a training step costs
 
-A step is forward, backward and update on a batch of {machine["batch"]} rows, on one thread of a CPU (torch
-{machine["torch"]}); the median of several, with the peak memory of its process above that of an idle one. "loop" is the
-same model as a plain loop over attributes (`benchmark/naive.py`). "impute" fills {scaling.IMPUTED_ROWS} rows, each with
-20 latent draws. "default" is one member of the default ensemble.
-Run `vsae bench scaling --out results/scaling/cpu.json` to repeat it. {saved.get("note", "")}
+A step is forward, backward and update on a batch of {batch} rows, on one thread of a CPU (torch
+{torch}); the median of several, with the peak memory of its process above that of an idle one. "loop" is the
+same model as a plain loop over attributes (`benchmarks/naive.py`). "impute" fills {scaling.IMPUTED_ROWS} rows, each
+with 20 latent draws. "default" is one member of the default ensemble.
+Run `python -m benchmarks scaling --force` to repeat it. {notes}
 
 {markdown(["table", "attributes", *(f"{p} {w}" for p, w in columns)], lines)}
 
@@ -49,7 +50,7 @@ Slopes are those of log time and log memory against log attributes from 100 to 3
 
 def _sizes(results: Path) -> str:
     """Small, wide and long tables."""
-    rows = [json.loads(path.read_text()) for path in (results / "sizes").glob("*.json")]
+    rows = sizes.BENCHMARK.rows(results)
     if not rows:
         return ""
     rows.sort(key=lambda row: (row["effort"] != "fast", row["rows"], row["columns"]))
@@ -59,6 +60,7 @@ def _sizes(results: Path) -> str:
          *(f"{row['errors'][m]:.3f} ({row['errors'][m + '_trivial']:.3f})" for m in ("nrmse", "pfc"))]
         for row in rows
     ]  # fmt: skip
+    machines = ", ".join(sorted({row["machine"] for row in rows}))
     headings = [
         "rows", "columns", "effort", "members", "steps", "fit, s", "impute, s", "MB", "NRMSE (mean)", "PFC (mode)"
     ]  # fmt: skip
@@ -67,14 +69,14 @@ def _sizes(results: Path) -> str:
 
 Simulated: three factors behind all columns, numbers and levels of three in turn; {sizes.HIDDEN:.0%} of the cells are
 hidden. Members and steps (at most) are what the sizes of the table make of `effort`. MB: peak of the process, 300 or so
-of which are torch's. `vsae bench sizes` repeats it. Machine: {", ".join(sorted({row["machine"] for row in rows}))}.
+of which are torch's. `python -m benchmarks sizes` repeats it. Machine: {machines}.
 
 {markdown(headings, lines)}
 """
 
 
 def ablation_page(results: Path) -> str | None:
-    rows = [json.loads(path.read_text()) for path in sorted((results / "ablation").glob("*.json"))]
+    rows = ablation.BENCHMARK.rows(results)
     if not rows:
         return None
     cells: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {}
@@ -109,7 +111,7 @@ def ablation_page(results: Path) -> str | None:
         [np.std([m[measure] for m in row["alone"]], ddof=1)
          for (_, measure), runs in cells[ablation.WHOLE].items() for row in runs if len(row["alone"]) > 1]
     )  # fmt: skip
-    return f"""{MADE.format(source="results/ablation")}
+    return f"""{MADE.format(source="results/ablation.jsonl and whole.jsonl")}
 # What each ingredient does
 
 The default with one thing taken away or changed; MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows,
@@ -120,13 +122,13 @@ Members of one run differ by {spread:.3f} (standard deviation, mean over the col
 {markdown(headings, lines)}
 
 NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
-`vsae bench ablation` repeats it.
+`python -m benchmarks ablation` repeats it.
 {_whole_tables(results)}"""
 
 
 def _whole_tables(results: Path) -> str:
     """The default on tables that are not cut, with the trivial error beside it."""
-    rows = [json.loads(path.read_text()) for path in sorted((results / "whole").glob("*.json"))]
+    rows = ablation.WHOLE_TABLES.rows(results)
     if not rows:
         return ""
     lines = [
@@ -141,7 +143,7 @@ def _whole_tables(results: Path) -> str:
 ## Whole tables
 
 The default on tables that are not cut to 3,000 rows; MCAR {rows[0]["rate"]}, in sample.
-`vsae bench ablation --whole --variants "{ablation.WHOLE}"` repeats it.
+`python -m benchmarks ablation --whole --variants "{ablation.WHOLE}"` repeats it.
 
 {markdown(["table", "rows", "mask", "measure", "default", "mean / mode", "seconds"], lines)}
 """
@@ -167,7 +169,7 @@ def write_pages(results: Path, docs: Path) -> list[Path]:
     try:
         texts |= {docs / "figures" / name: svg for name, svg in figures(results).items()}
     except ImportError as error:
-        print(f"vsae: {error}; figures are left as they are: pip install 'vsae[plots]'", file=sys.stderr)
+        print(f"benchmarks: {error}; figures are left as they are: pip install matplotlib", file=sys.stderr)
     written = []
     for path, text in texts.items():
         if text is not None:
@@ -180,3 +182,17 @@ def write_pages(results: Path, docs: Path) -> list[Path]:
         path.write_bytes(content)
         written.append(path)
     return written
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = options.parser_of("tables", __doc__)
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, metavar="FOLDER", help="The folder of the rows. Default: results."
+    )
+    parser.add_argument(
+        "--docs", type=Path, default=Path("docs"), metavar="FOLDER",
+        help="The folder that the pages are written to. Default: docs.",
+    )  # fmt: skip
+    o = parser.parse_args(arguments)
+    for path in write_pages(o.results, o.docs):
+        print(f"wrote {path}")

@@ -40,7 +40,9 @@ class Room(NamedTuple):
 
 def rooms() -> list[Room]:
     found = []
-    for names, files, forbidden in re.findall(r"^\| (`[^|]+) \| ([^|]*) \| ([^|]*) \|$", DESIGN.split("## One fit")[0], re.M):
+    for names, files, forbidden in re.findall(
+        r"^\| (`[^|]+) \| ([^|]*) \| ([^|]*) \|$", DESIGN.split("## One fit")[0], re.M
+    ):
         words = [word.strip() for word in forbidden.split(",") if word.strip()]
         unknown = [word for word in words if word not in FORBIDDEN]
         assert not unknown, f"{names}: FORBIDDEN does not say what {unknown} are"
@@ -52,7 +54,9 @@ def rooms() -> list[Room]:
 
 ROOMS = rooms()
 ORDER = [room.name for room in ROOMS]
-FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem not in ("__init__", "__main__"))
+FILES = sorted(
+    path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem not in ("__init__", "__main__")
+)
 
 
 def room_of(path: Path) -> Room:
@@ -87,7 +91,9 @@ def test_a_file_imports_only_from_rooms_above_its_own_and_nothing_it_must_not_kn
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if room.files], ids=lambda room: room.name)
 def test_the_files_of_a_room_are_named_in_an_order_in_which_they_can_be_read(room):
-    there = {path.stem for path in (SOURCE / room.name).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    there = {
+        path.stem for path in (SOURCE / room.name).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     assert there - {"__init__"} == set(room.files)
     for i, name in enumerate(room.files):
         path = SOURCE / room.name / name
@@ -119,7 +125,9 @@ def test_one_batch_meets_few_short_files():
     files = set()
     for name in re.findall(r"`([a-z_]+\.[\w.]+)`", walk):
         parts = name.split(".")
-        files.add(next(p for i in range(len(parts), 0, -1) if (p := SOURCE.joinpath(*parts[:i]).with_suffix(".py")).exists()))
+        files.add(
+            next(p for i in range(len(parts), 0, -1) if (p := SOURCE.joinpath(*parts[:i]).with_suffix(".py")).exists())
+        )
     assert len(files) <= 14
     assert max(len(path.read_text("utf-8").splitlines()) for path in files) <= 300
 
@@ -137,7 +145,7 @@ def test_nobody_imports_the_command_line():
 
 
 def test_the_core_needs_only_torch_numpy_sklearn_and_safetensors():
-    """Where typer, rich, narwhals, pandas and scipy's statistics are absent, the core and its benchmarks still import."""
+    """Where typer, rich, narwhals and pandas are absent, the core and its benchmarks still import."""
     code = """
 import sys
 class Absent:
@@ -146,7 +154,7 @@ class Absent:
             raise ImportError(f"{name} is not here")
 sys.meta_path.insert(0, Absent())
 import vsae.fitting.fit, vsae.datasets, vsae.data.missingness, vsae.evaluation.metrics, vsae.multimodal
-import benchmarks.scaling, benchmarks.peers.runner, benchmarks.paper.runner
+import benchmarks.scaling, benchmarks.peers.jobs, benchmarks.paper.jobs
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 

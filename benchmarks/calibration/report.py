@@ -1,4 +1,4 @@
-"""What the rows under results/calibration and results/rubin say: verdicts and tables."""
+"""What the rows of draws and of pooled regressions say: verdicts and tables."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from benchmarks.calibration.jobs import DRAWS, METHODS, PEERS_DRAWS
 from benchmarks.calibration.rubin import BETA, ROWS, Validity
 from benchmarks.calibration.rubin import METHODS as WAYS
-from benchmarks.calibration.runner import DRAWS, METHODS, PEERS_DRAWS
 from benchmarks.markup import all_values, count_of, listed, markdown, mask_name, paragraph
-from benchmarks.peers.bench import Row
 from benchmarks.peers.cells import SETTINGS
 from benchmarks.peers.readings import Mask, Measure, Pick, Readings, Verdict, with_place
+from benchmarks.store import Row
 
 OURS = ("vsae-fast", "vsae", "vsae-best")
 DEFAULT = "vsae"

@@ -1,31 +1,31 @@
-"""`vsae bench rubin`: does a 95 % interval of a regression, pooled over draws, cover the truth as often as it says?
+"""Does a 95 % interval of a regression, pooled over draws, cover the truth as often as it says?
 
 Rows of y = β₀ + β₁ x₁ + β₂ x₂ + e with correlated x are simulated again and again. Of x₁ about a third goes missing,
-the more likely the higher x₂ and y: missing at random, but a regression on the complete rows is biased. One batch of
-repeats by one method becomes one JSON row.
+the more likely the higher x₂ and y: missing at random, but a regression on the complete rows is biased. A row
+is one batch of repeats by one method.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import options
 from benchmarks.peers.adapters.task import Task
-from benchmarks.peers.bench import Kept, Report, Row, known, outcome, ready, with_options
-from benchmarks.peers.processes import Method, Processes, machine, one_line
-from vsae.evaluation.pooling import Pooled, pool
+from benchmarks.peers.grid import unanswered
+from benchmarks.processes import Method, Processes
+from benchmarks.runs import Benchmark, Job, known
+from benchmarks.store import Row
+from vsae import Pooled, pool
 
 Rows = NDArray[np.float64]
 BETA = (1.0, 0.5, 0.5)  # β₀, β₁, β₂
 ROWS, DRAWS, REPEATS, BATCH = 300, 20, 200, 50
-OUT, LIMIT = Path("results/rubin"), 1800.0  # seconds a batch may take
 CORRELATION = 0.6
 HOLES = (-1.08, 0.5, 1.5)  # P(x₁ missing) = sigmoid of these on (1, x₂, y - β₀): 35 % on average
 
@@ -96,40 +96,13 @@ METHODS: dict[str, Method | Direct] = {
 }
 
 
-def one(kept: Kept, processes: Processes, method: str, first: int) -> str:
-    """One batch of repeats, unless its row is there; a line about it."""
-    name = f"{method}-{first}"
-    begin = f"{method:<14} repeats {first} to {first + BATCH - 1}:"
-    if (there := kept.row(name)) is not None:
-        return f"{begin} {outcome(there, in_words)} (there)"
-    if not ready(METHODS[method], processes):
-        return f"{begin} no environment; run `make peers`"
-    row = measured(method, range(first, first + BATCH), processes)
-    kept.keep(name, row)
-    return f"{begin} {outcome(row, in_words)}"
-
-
-def measured(method: str, repeats: range, processes: Processes) -> Row:
-    way = METHODS[method]
-    row: Row = {
-        "method": method, "first": repeats[0], "status": "ok", "error": None, "estimates": None, "seconds": None,
-        "memory_mb": None, "rows": ROWS, "draws": DRAWS if isinstance(way, Method) else 1, "version": None,
-        "threads": processes.threads, "limit": processes.limit, "machine": machine(),
-    }  # fmt: skip
+def measured(job: Job, processes: Processes) -> Row:
+    way, repeats = METHODS[job["method"]], range(job["first"], job["first"] + BATCH)
+    row = unanswered(job, processes, "estimates", "seconds", "memory_mb")
+    row |= {"rows": ROWS, "draws": DRAWS if isinstance(way, Method) else 1}
     if not isinstance(way, Method):
         return row | {"estimates": [summary(pooled(way(simulate(repeat)))) for repeat in repeats]}
-    with tempfile.TemporaryDirectory() as parent:
-        folders = [Path(parent, str(repeat)) for repeat in repeats]
-        for folder, repeat in zip(folders, repeats, strict=True):
-            folder.mkdir()
-            task_of(simulate(repeat), repeat).write(folder)
-        row |= processes.call(way, *folders)
-        if row["status"] != "ok":
-            return row
-        try:
-            return row | analysed(folders)
-        except (OSError, KeyError, ValueError) as error:
-            return row | {"status": "failed", "error": one_line(f"{type(error).__name__}: {error}")}
+    return processes.answered(way, row, [task_of(simulate(repeat), repeat) for repeat in repeats], analysed)
 
 
 def task_of(sample: Sample, seed: int) -> Task:
@@ -137,7 +110,7 @@ def task_of(sample: Sample, seed: int) -> Task:
     return Task(sample.given, sample.given[:0], nothing > 0, nothing, np.array(["x1", "x2", "y"]), seed)
 
 
-def analysed(folders: Iterable[Path]) -> dict[str, Any]:
+def analysed(*folders: Path) -> Row:
     """What the draws in these folders add to a row."""
     estimates, seconds, version = [], 0.0, None
     for folder in folders:
@@ -179,15 +152,6 @@ class Validity(NamedTuple):
         )
 
 
-def run(
-    kept: Kept, processes: Processes, methods: Iterable[str], repeats: int = REPEATS, report: Report = print
-) -> None:
-    wanted = known(methods, METHODS)
-    for method in METHODS:
-        for first in range(0, repeats, BATCH) if method in wanted else ():
-            report(one(kept, processes, method, first))
-
-
 def in_words(row: Row) -> str:
     found = Validity.of([row])
     return (
@@ -195,8 +159,21 @@ def in_words(row: Row) -> str:
     )
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks rubin", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=REPEATS)
-    o, kept, processes = with_options(parser, arguments, OUT, METHODS, LIMIT)
-    run(kept, processes, o.methods, o.repeats, lambda text: print(text, flush=True))
+BENCHMARK = Benchmark("rubin", ("method", "first"), measured, in_words, limit=1800.0)
+
+
+def jobs(methods: Iterable[str] | None = None, repeats: int = REPEATS) -> list[Job]:
+    wanted = known(methods or METHODS, METHODS, "method")
+    return [{"method": m, "first": first} for m in METHODS if m in wanted for first in range(0, repeats, BATCH)]
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = options.parser_of("rubin", __doc__)
+    options.several(parser, "--methods", "The methods. Default: all.", METHODS)
+    parser.add_argument(
+        "--repeats", type=options.at_least_one, default=REPEATS,
+        help=f"How many tables to simulate. Default: {REPEATS}.",
+    )  # fmt: skip
+    options.add_run_options(parser, BENCHMARK, peers=True)
+    o = parser.parse_args(arguments)
+    options.run_with(o, BENCHMARK, jobs(o.methods, o.repeats))

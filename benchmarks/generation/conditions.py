@@ -1,34 +1,32 @@
-"""`vsae bench conditions`: generated rows under a condition against the simulator's own, on the clinic table.
+"""Rows generated under a condition against the simulator's own, on the clinic table.
 
 The simulator knows the exact conditional distribution: of very many complete rows with masks, those that meet the
-condition. A model fitted on 2,000 rows with holes is asked for rows under the same condition. One JSON row a seed.
+condition. A model fitted on 2,000 rows with holes is asked for rows under the same condition. A
+row is one seed.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import options
 from benchmarks.generation.fidelity import distance
 from benchmarks.markup import all_values, listed, markdown, paragraph
-from benchmarks.peers.bench import Kept, Report, Row
-from benchmarks.peers.processes import machine
 from benchmarks.peers.readings import Verdict
-from vsae import __version__
+from benchmarks.processes import machine
+from benchmarks.runs import Benchmark, in_process
+from benchmarks.store import Row
+from vsae import FittedVSAE, __version__, fit
 from vsae.data.schema import DISCRETE
 from vsae.datasets.clinic import Clinic, make_clinic
-from vsae.fitting.fit import fit
-from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
 
-OUT = Path("results/conditions")
 ROWS, SIMULATED, GENERATED, SEEDS = 2000, 400_000, 5000, (0, 1, 2)
 TOLERANCE = 0.1
 SELF_MASKING = ("income", "smoker", "pain")  # whose hidden values look unlike the seen ones: nothing tells a model so
@@ -108,15 +106,15 @@ def _distances(
         yield Distance(variable.name, found, distance(truth[met], truth, levels))
 
 
-def run(kept: Kept, seeds: Iterable[int] = SEEDS, report: Report = print) -> None:
-    for seed in seeds:
-        row = kept.row(f"clinic-seed{seed}")
-        if row is None:
-            row = measured(seed)
-            kept.keep(f"clinic-seed{seed}", row)
-        for words, scores in row["conditions"].items():
-            worst = max((d for d in scores["distances"] if d["column"] not in SELF_MASKING), key=lambda d: d["found"])
-            report(f"seed {seed} {words:<36} at most {worst['found']:.3f} ({worst['column']})")
+def in_words(row: Row) -> str:
+    parts = []
+    for words, scores in row["conditions"].items():
+        worst = max((d for d in scores["distances"] if d["column"] not in SELF_MASKING), key=lambda d: d["found"])
+        parts.append(f"{words} at most {worst['found']:.3f} ({worst['column']})")
+    return "; ".join(parts)
+
+
+BENCHMARK = Benchmark("conditions", ("seed",), in_process(__name__), in_words)
 
 
 # --- what the rows say
@@ -174,10 +172,9 @@ def section(rows: Sequence[Row]) -> str:
     )
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks conditions", description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--force", action="store_true", help="run again what is there")
+def main(arguments: Sequence[str]) -> None:
+    parser = options.parser_of("conditions", __doc__)
+    options.several(parser, "--seeds", "The seeds of tables and fits. Default: 0 1 2.", type=int, metavar="SEED")
+    options.add_run_options(parser, BENCHMARK)
     o = parser.parse_args(arguments)
-    run(Kept(o.out, force=o.force), o.seeds, lambda text: print(text, flush=True))
+    options.run_with(o, BENCHMARK, [{"seed": seed} for seed in o.seeds or SEEDS])

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.calibration import jobs as draws_jobs
 from benchmarks.calibration import report as calibration
-from benchmarks.calibration.rubin import METHODS as WAYS
-from benchmarks.calibration.rubin import Validity
+from benchmarks.calibration import rubin
 from benchmarks.generation import conditions
+from benchmarks.generation import jobs as rows_jobs
 from benchmarks.generation import report as generation
 from benchmarks.generation.figures import Mark, dots_svg
-from benchmarks.markup import MADE, markdown, mask_name
+from benchmarks.markup import MADE, listed, markdown, mask_name
 from benchmarks.peers.cells import SETTINGS
 from benchmarks.peers.readings import Readings
 
-FOLDERS = ("generation", "calibration", "rubin", "conditions")
+BENCHMARKS = (rows_jobs.BENCHMARK, draws_jobs.BENCHMARK, rubin.BENCHMARK, conditions.BENCHMARK)
 AUC, COVERAGE, POOLED = "generation-auc.svg", "calibration-coverage.svg", "pooled-coverage.svg"
 
 
 def page(results: Path) -> str | None:
     """The page, or None while there is not a row of each benchmark."""
-    rows, draws, repeats, asked = (Readings.load(results / name) for name in FOLDERS)
+    rows, draws, repeats, asked = _all_readings(results)
     if not (rows.rows and draws.rows and repeats.rows and asked.rows):
         return None
     verdicts = [
@@ -29,7 +30,7 @@ def page(results: Path) -> str | None:
         conditions.verdict(asked.rows),
     ]
     met = [verdict.met for verdict in verdicts]
-    return f"""{MADE.format(source="results/" + ", ".join(FOLDERS))}
+    return f"""{MADE.format(source="results/" + listed(f"{benchmark.name}.jsonl" for benchmark in BENCHMARKS))}
 # Draws one can believe
 
 Generated rows against real ones, draws for missing cells against what was hidden, and a regression pooled over draws.
@@ -62,23 +63,27 @@ Of {len(verdicts)} figures asked for, {met.count(True)} are met, {met.count(Fals
 ## To repeat it
 
 ```sh
-make peers             # the environments of the peers
-vsae bench generation  # the runs; those that are there are not run again
-vsae bench calibration
-vsae bench rubin
-vsae bench conditions
-vsae bench tables      # this page
+make peers                       # the environments of the peers
+python -m benchmarks generation  # the runs; those that are there are not run again
+python -m benchmarks calibration
+python -m benchmarks rubin
+python -m benchmarks conditions
+python -m benchmarks tables      # this page
 ```
 
 `--methods vsae --force` runs one method again.
 """
 
 
+def _all_readings(results: Path) -> list[Readings]:
+    return [Readings(tuple(benchmark.rows(results))) for benchmark in BENCHMARKS]
+
+
 def figures(results: Path) -> dict[str, str]:
     """Name → SVG. Needs matplotlib if there are rows."""
     if page(results) is None:
         return {}
-    rows, draws, repeats = (Readings.load(results / name) for name in FOLDERS[:3])
+    rows, draws, repeats = _all_readings(results)[:3]
     return {AUC: _auc(rows), COVERAGE: _coverage(draws), POOLED: _pooled(repeats)}
 
 
@@ -114,8 +119,8 @@ def _coverage(draws: Readings) -> str:
 
 def _pooled(repeats: Readings) -> str:
     marks = []
-    for method in WAYS:
+    for method in rubin.METHODS:
         if rows := [row for row in repeats.rows if row["method"] == method and row["status"] == "ok"]:
-            marks.append(Mark(method, method, Validity.of(rows).coverage))
+            marks.append(Mark(method, method, rubin.Validity.of(rows).coverage))
     words = "share of 95 % intervals that hold β₁; shaded: 92 to 98 %"
     return dots_svg({"": marks}, [mark.row for mark in marks], words, band=calibration.RUBIN_COVERAGE)

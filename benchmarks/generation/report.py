@@ -1,13 +1,14 @@
-"""What the rows under results/generation say: verdicts and tables."""
+"""What the rows of the benchmark of generators say: verdicts and tables."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.generation.runner import METHODS
-from benchmarks.markup import all_values, listed, markdown, mask_name, paragraph, short
-from benchmarks.peers.bench import Row
+from benchmarks.generation.jobs import METHODS
+from benchmarks.markup import all_values, listed, markdown, mask_name, paragraph
 from benchmarks.peers.readings import Measure, Pick, Place, Readings, Verdict, with_place
+from benchmarks.peers.seconds import mean_seconds
+from benchmarks.store import Row
 
 OURS = "vsae"
 BY_CHANCE = "by chance"  # what real rows, as many drawn with replacement, are off
@@ -216,12 +217,9 @@ def _seconds(readings: Readings) -> str:
 
 
 def _mean_seconds(runs: list[Row]) -> str:
-    ended = [r for r in runs if r["status"] != "failed"]
-    if not ended:
-        return "–"
-    late = any(r["status"] == "timed out" for r in ended)
-    total = sum(r["limit"] if r["status"] == "timed out" else r["seconds"] + r["seconds_rows"] for r in ended)
-    return ("> " if late else "") + short(total / len(ended))
+    """To fit and to make rows."""
+    known = [row for row in runs if row["status"] != "failed"]
+    return mean_seconds([{**row, "seconds": (row["seconds"] or 0) + (row["seconds_rows"] or 0)} for row in known])
 
 
 def _weakest(readings: Readings) -> str:

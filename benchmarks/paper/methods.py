@@ -1,36 +1,28 @@
-"""What is compared in the paper's tables: from the masks of one experiment to filled rows, one entry a seed.
-
-Methods whose repetitions can train together do so (`vsae.fitting.fit.fit_apart`): one call, one member a seed.
-"""
+"""What is compared in the paper's tables: from a split table and its masks to filled rows and their errors."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.data import Rows
 from benchmarks.peers.grid import TaskData
-from benchmarks.peers.processes import ADAPTERS, THREADS, last_error
-from benchmarks.peers.runner import scored as scored_answer
+from benchmarks.peers.jobs import METHODS as PEERS
+from benchmarks.peers.jobs import scored as scored_answer
+from benchmarks.processes import Processes, RunFailed
+from benchmarks.runs import DAY
+from benchmarks.store import Row
+from vsae import FittedVSAE, Schema, VSAEConfig
 from vsae.baselines import BASELINES, Baseline
 from vsae.data.randomness import private_rng
-from vsae.fitting.baseline import baseline_config, parameters
-from vsae.fitting.fit import fit, fit_apart
-from vsae.fitting.fitted import FittedModel, FittedVSAE
+from vsae.fitting.baseline import baseline_config, fit_baseline, parameters
+from vsae.fitting.fit import fit
+from vsae.fitting.fitted import FittedModel
 from vsae.fitting.presets import config_for
-from vsae.model.config import VSAEConfig
-from vsae.model.vsae import VSAE
 
 PAPER, DEFAULT = "VSAE paper", "VSAE"
 CHAINS = {"MICE": "mice", "MissForest": "missforest"}
@@ -72,97 +64,65 @@ _MOST_ROWS_LOOKED_AT = 2000
 _FILLINGS = 8
 
 
-@dataclass
-class Outcome:
-    """What one run of one seed gave; `more` is what only some methods have."""
-
-    in_sample: dict[str, float]
-    new_rows: dict[str, float]
-    seconds: float
-    more: dict[str, Any] = field(default_factory=dict)
-
-
-def run_method(
-    method: str, tasks: Sequence[TaskData], device: str | None = None, changes: Mapping[str, Any] | None = None
-) -> list[Outcome]:
-    """Fit and score a method on each task; `changes` to its settings are for quick tests."""
+def run_method(method: str, task: TaskData, device: str | None = None, changes: Mapping[str, Any] | None = None) -> Row:
+    """Fit and score a method on a task; `changes` to its settings are for quick tests."""
     if method not in (*METHODS, *ABLATIONS):
         raise ValueError(f"there is no method {method!r}; there are {', '.join((*METHODS, *ABLATIONS))}")
     changes = changes or {}
     name, _, change = method.partition(": ")
     if name in CHAINS:
-        return [_chain(CHAINS[name], task) for task in tasks]
-    schema = tasks[0].train.schema
-    if name == DEFAULT:
-        settings = {**DEFAULT_CHANGES.get(change, {}), **changes}
-        return [_default(task, settings, device) for task in tasks]
-    if name == PAPER:
-        config = VSAEConfig.paper(**{**PAPER_CHANGES.get(change, {}), **changes})
-        return _together(VSAE, config, tasks, device)
-    kind = BASELINES[name]
-    return _together(kind, baseline_config(kind, schema).replace(**changes), tasks, device)
-
-
-def _together(
-    kind: type[Baseline] | type[VSAE], config: VSAEConfig, tasks: Sequence[TaskData], device: str | None
-) -> list[Outcome]:
-    began = time.perf_counter()
-    tables = [(task.train.columns, task.train_mask) for task in tasks]
-    fitted = fit_apart(kind, tasks[0].train.schema, tables, config, seed=tasks[0].seed, device=device)
-    seconds = (time.perf_counter() - began) / len(tasks)
-    outcomes = []
-    for one, task in zip(fitted, tasks, strict=True):
-        outcome = _scored(one, task, seconds)
-        seeds = [t.seed for t in tasks]  # the company matters: all share one stream of random numbers
-        outcome.more |= {"config": config.to_json(), "trained_with": seeds, **training_record(one)}
-        outcomes.append(outcome)
-    return outcomes
-
-
-def _default(task: TaskData, settings: Mapping[str, Any], device: str | None) -> Outcome:
+        return _chain(CHAINS[name], task)
     rows = task.train
-    config = config_for(rows.schema, len(rows), **settings)
+    if name == DEFAULT:
+        config = config_for(rows.schema, len(rows), **{**DEFAULT_CHANGES.get(change, {}), **changes})
+    elif name == PAPER:
+        config = VSAEConfig.paper(**{**PAPER_CHANGES.get(change, {}), **changes})
+    else:
+        config = baseline_config(BASELINES[name], rows.schema).replace(**changes)
     began = time.perf_counter()
-    fitted = fit(rows.schema, rows.columns, task.train_mask, config, seed=task.seed, device=device)
-    outcome = _scored(fitted, task, time.perf_counter() - began)
-    outcome.more |= {"config": config.to_json(), "trained_with": [task.seed], **training_record(fitted)}
-    return outcome
+    fitted = fitted_by(name, rows.schema, rows.columns, task.train_mask, config, task.seed, device)
+    seconds = time.perf_counter() - began
+    return {**_scored(fitted, task), "seconds": seconds, "settings": config.to_json(), **training_record(fitted)}
 
 
-def _chain(method: str, task: TaskData) -> Outcome:
-    with tempfile.TemporaryDirectory() as folder:
-        task.given().write(folder)
-        command = [sys.executable, str(ADAPTERS / "chains.py"), method, folder]
-        one_thread = os.environ | dict.fromkeys(THREADS, "1")
-        done = subprocess.run(command, env=one_thread, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"{method}: {last_error(done.stderr)}")
-        answer = scored_answer(task, Path(folder))
-    return Outcome(answer["in_sample"], answer["new_rows"], answer["seconds"])
+def fitted_by(
+    name: str, schema: Schema, columns: Mapping[str, NDArray[Any]], mask: NDArray[np.bool_], config: VSAEConfig,
+    seed: int, device: str | None,
+) -> FittedModel[Any]:  # fmt: skip
+    """A baseline, or else a VSAE."""
+    if name in BASELINES:
+        return fit_baseline(BASELINES[name], schema, columns, mask, config, seed=seed, device=device)
+    return fit(schema, columns, mask, config, seed=seed, device=device)
 
 
-def _scored(fitted: FittedModel[Any], task: TaskData, seconds: float) -> Outcome:
+def _chain(method: str, task: TaskData) -> Row:
+    row = Processes(limit=DAY).answered(PEERS[method], {}, [task.given()], lambda folder: scored_answer(task, folder))
+    if row["status"] != "ok":
+        raise RunFailed(f"{method}: {row['error']}")
+    return {name: row[name] for name in ("in_sample", "new_rows", "seconds")}
+
+
+def _scored(fitted: FittedModel[Any], task: TaskData) -> Row:
     train, new = (
-        _matrix(rows, fitted.impute(rows.columns, mask))
+        rows.matrix(fitted.impute(rows.columns, mask))
         for rows, mask in ((task.train, task.train_mask), (task.new, task.new_mask))
     )
-    more: dict[str, Any] = {"parameters": parameters(fitted.model), "latents": _latents(fitted, task)}
+    row: Row = {
+        "in_sample": task.errors(train), "new_rows": task.errors_new(new), "parameters": parameters(fitted.model),
+        "latents": _latents(fitted, task),
+    }  # fmt: skip
     if isinstance(fitted, FittedVSAE) and fitted.model.config.mask_modelling:
-        more["missing"] = float(1 - task.train_mask.mean())
-        more["missing_sampled"] = float(1 - fitted.generate_masks(SAMPLED_MASKS, seed=task.seed).mean())
+        row["missing"] = float(1 - task.train_mask.mean())
+        row["missing_sampled"] = float(1 - fitted.generate_masks(SAMPLED_MASKS, seed=task.seed).mean())
     if isinstance(fitted, FittedVSAE) and fitted.model.config.members == 1:
-        more["weighted_new_rows"] = _weighted(fitted, task)
-    return Outcome(task.errors(train), task.errors_new(new), seconds, more)
+        row["weighted_new_rows"] = _weighted(fitted, task)
+    return row
 
 
 def _weighted(fitted: FittedVSAE, task: TaskData) -> dict[str, float]:
     """The estimate the paper compares with MIWAE: averages of importance-weighted samples."""
     filled = fitted.impute(task.new.columns, task.new_mask, draws=WEIGHTED_SAMPLES, weighted=True)
-    return task.errors_new(_matrix(task.new, filled))
-
-
-def _matrix(rows: Rows, filled: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
-    return np.stack([np.asarray(filled[v.name], dtype=np.float64) for v in rows.schema.variables], axis=1)
+    return task.errors_new(task.new.matrix(filled))
 
 
 @torch.no_grad()
@@ -196,20 +156,19 @@ def _latents(fitted: FittedModel[Any], task: TaskData) -> dict[str, Any]:
     return found
 
 
-def training_record(fitted: FittedModel[Any]) -> dict[str, Any]:
+def training_record(fitted: FittedModel[Any]) -> Row:
     """How training went, of the first member."""
-    history = fitted.history
+    records = fitted.history.records
     terms = ("x_observed", "x_unobserved", "mask", "kl", "score")
-    some = np.unique(np.linspace(0, len(history.records) - 1, _CURVE_POINTS).round().astype(int))
-    curve = [
-        {"step": history.records[i]["step"], **{t: _rounded(history.records[i][t][0]) for t in terms}} for i in some
-    ]
+    shown = np.unique(np.linspace(0, len(records) - 1, _CURVE_POINTS).round().astype(int))
+    curve: dict[str, list[Any]] = {"step": [records[i]["step"] for i in shown]}
+    curve |= {term: [_rounded(records[i][term][0]) for i in shown] for term in terms}
     return {
-        "steps": history.records[-1]["step"],
-        "epochs": history.records[-1]["epoch"],
-        "best_step": history.best_step[0],
-        "stopped": history.stopped,
-        "finite": all(np.isfinite(record[t][0]) for record in history.records for t in terms[:-1]),
+        "steps": records[-1]["step"],
+        "epochs": records[-1]["epoch"],
+        "best_step": fitted.history.best_step[0],
+        "stopped": fitted.history.stopped,
+        "finite": all(np.isfinite(record[t][0]) for record in records for t in terms[:-1]),
         "curve": curve,
     }
 

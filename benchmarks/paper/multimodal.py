@@ -9,8 +9,8 @@ to 9?
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,27 +18,29 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.digits import digit_reader
-from benchmarks.paper.methods import DEFAULT, PAPER, training_record
-from benchmarks.pictures import packed
-from vsae.baselines import BASELINES, Baseline
+from benchmarks.paper.digits import digit_reader
+from benchmarks.paper.methods import DEFAULT, PAPER, fitted_by, training_record
+from benchmarks.paper.pictures import as_bytes
+from benchmarks.store import Row
+from vsae import FittedVSAE, Kind, VSAEConfig
+from vsae.baselines import BASELINES
 from vsae.data.missingness import MCAR
 from vsae.data.randomness import private_rng
-from vsae.data.schema import DISCRETE, Kind
+from vsae.data.schema import DISCRETE
 from vsae.datasets import Modalities, load_modalities
 from vsae.datasets.modalities import DIGITS
 from vsae.fitting.baseline import baseline_config, parameters
-from vsae.fitting.fit import fit, fit_apart
-from vsae.fitting.fitted import FittedModel, FittedVSAE
+from vsae.fitting.fitted import FittedModel
 from vsae.fitting.presets import config_for
-from vsae.model.config import NetShape, VSAEConfig
-from vsae.model.vsae import VSAE
+from vsae.model.config import NetShape
 
 TRIVIAL, ORACLE = "mean / mode", "class mean"
 RIVALS = tuple(name for name in BASELINES if name != "MIWAE")  # the paper's
 FLAT = f"{DEFAULT}, flat networks"  # as the paper's and the baselines' are: is it the recipe, or are it convolutions?
 METHODS = (TRIVIAL, ORACLE, *RIVALS, PAPER, FLAT, DEFAULT)
 ONLY_PICTURES = (ORACLE, FLAT)  # methods that mean something for them alone
+SHOWN_METHODS = (PAPER, DEFAULT)  # whose pictures the page shows, of the first seed at this rate
+SHOWN_RATE, SHOWN_SEED = 0.5, 0
 SETS = ("mnist+mnist", "fashion", "mosi")
 GENERATED = 5000  # rows
 SHOWN, SHOWN_DRAWS = 10, 6  # in pictures
@@ -50,7 +52,7 @@ PAPER_IMAGES: dict[str, Any] = {
     "latent_dim": 256, "attributive": _WIDE, "collective": _WIDE, "mask_net": _WIDE, "data_net": _WIDE,
     "learning_rate": 1e-4, "batch_size": 128, "epochs": 60, "patience": 10, "validation_share": 0.1, "e_step_warmup": 5,
 }  # fmt: skip
-#: No numbers here: what is learned of numbers from all rows at once is left out, so that seeds can train together.
+#: No numbers here: what is learned of numbers from all rows at once is left out.
 _WITHOUT_NUMBERS: dict[str, Any] = {"features": "plain", "gaussian": False}
 
 
@@ -62,6 +64,7 @@ class Task:
     test: Modalities
     train_mask: NDArray[np.bool_]
     test_mask: NDArray[np.bool_]
+    rate: float
     seed: int
 
     @classmethod
@@ -69,7 +72,7 @@ class Task:
         train, test = load_modalities(name, "train", seed=seed), load_modalities(name, "test", seed=seed)
         rng = np.random.default_rng([_STREAM, seed])
         seen, seen_test = (MCAR(rate).sample(np.zeros((len(p), len(p.schema))), rng) for p in (train, test))
-        return cls(train, test, seen, seen_test, seed)
+        return cls(train, test, seen, seen_test, rate, seed)
 
     @cached_property
     def alone(self) -> NDArray[np.bool_]:
@@ -100,55 +103,36 @@ class Task:
         return np.square(difference).reshape(len(truth), -1).mean(axis=1).astype(np.float64)
 
 
-@dataclass
-class Outcome:
-    errors: dict[str, dict[str, Any]]
-    seconds: float = 0.0
-    more: dict[str, Any] = field(default_factory=dict)
-
-
-def run_method(
-    method: str, tasks: Sequence[Task], device: str | None = None, changes: Mapping[str, Any] | None = None
-) -> list[Outcome]:
-    """Fit and score a method on each task, all seeds as one computation; `changes` to its settings are for tests."""
+def run_method(method: str, task: Task, device: str | None = None, changes: Mapping[str, Any] | None = None) -> Row:
+    """Fit and score a method on a task; `changes` to its settings are for quick tests."""
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
     if method in (TRIVIAL, ORACLE):
-        return [_constant(task, by_class=method == ORACLE) for task in tasks]
-    schema, rows = tasks[0].train.schema, len(tasks[0].train)
-    kind: type[Baseline] | type[VSAE] = VSAE
-    if method in (DEFAULT, FLAT):
-        config = config_for(schema, rows, **_WITHOUT_NUMBERS, image_net="flat" if method == FLAT else "conv")
-    else:
-        pictures_too = any(v.kind is Kind.IMAGE for v in schema.variables)
-        config = VSAEConfig.paper(**PAPER_IMAGES if pictures_too else {})
-        if method != PAPER:
-            kind = BASELINES[method]
-            config = baseline_config(kind, schema, config)
-    config = config.replace(**(changes or {}))
+        return {"errors": _constant_errors(task, by_class=method == ORACLE), "seconds": 0.0}
+    schema = task.train.schema
+    pictures_too = any(v.kind is Kind.IMAGE for v in schema.variables)
+    config = _config(method, task, pictures_too).replace(**(changes or {}))
     began = time.perf_counter()
-    tables = [(task.train.columns, task.train_mask) for task in tasks]
-    fitted: list[FittedModel[Any]]
-    if config.refit or config.shrinkage:  # few rows: each seed for itself
-        fitted = [
-            fit(schema, *table, config, seed=t.seed, device=device) for table, t in zip(tables, tasks, strict=True)
-        ]
-    else:
-        fitted = fit_apart(kind, schema, tables, config, seed=tasks[0].seed, device=device)
-    seconds = (time.perf_counter() - began) / len(tasks)
-    outcomes = []
-    for one, task in zip(fitted, tasks, strict=True):
-        outcome = Outcome(task.errors(one.impute(task.test.columns, task.test_mask)), seconds)
-        outcome.more = {
-            "config": config.to_json(), "trained_with": [t.seed for t in tasks], "parameters": parameters(one.model),
-            **training_record(one),
-        }  # fmt: skip
-        if task.train.name == "mnist+mnist":
-            outcome.more["coherence"] = coherence(one, task)
-        if task is tasks[0] and any(v.kind is Kind.IMAGE for v in schema.variables):
-            outcome.more["pictures"] = pictures(one, task)
-        outcomes.append(outcome)
-    return outcomes
+    fitted = fitted_by(method, schema, task.train.columns, task.train_mask, config, task.seed, device)
+    row: Row = {
+        "seconds": time.perf_counter() - began,
+        "errors": task.errors(fitted.impute(task.test.columns, task.test_mask)),
+        "settings": config.to_json(), "parameters": parameters(fitted.model), **training_record(fitted),
+    }  # fmt: skip
+    if task.train.name == "mnist+mnist":
+        row["coherence"] = coherence(fitted, task)
+    if pictures_too and method in SHOWN_METHODS and (task.rate, task.seed) == (SHOWN_RATE, SHOWN_SEED):
+        row |= pictures(fitted, task)
+    return row
+
+
+def _config(method: str, task: Task, pictures_too: bool) -> VSAEConfig:
+    schema = task.train.schema
+    if method in (DEFAULT, FLAT):
+        network = "flat" if method == FLAT else "conv"
+        return config_for(schema, len(task.train), **_WITHOUT_NUMBERS, image_net=network)
+    config = VSAEConfig.paper(**PAPER_IMAGES if pictures_too else {})
+    return config if method == PAPER else baseline_config(BASELINES[method], schema, config)
 
 
 def generated(fitted: FittedModel[Any], rows: int, seed: int) -> dict[str, NDArray[Any]] | None:
@@ -184,31 +168,37 @@ def coherence(fitted: FittedModel[Any], task: Task) -> dict[str, float | None]:
     return found
 
 
-def pictures(fitted: FittedModel[Any], task: Task) -> dict[str, Any]:
-    """The first rows of which one modality is hidden and the other given, and generated rows; for the page."""
-    images = [v.name for v in task.test.schema.variables if v.kind is Kind.IMAGE]
-    out: dict[str, Any] = {"generated": {}}
-    for name in images:
-        i = task.test.schema.attribute_of[name]
+def pictures(fitted: FittedModel[Any], task: Task) -> Row:
+    """For the page: the first rows with one modality hidden and the other given, and generated rows.
+
+    `pictures` are (rows, columns, H, W) under names such as digit1/given/digit2, digit1/truth and generated/digit1;
+    `labels` are the codes that were given with an image, or generated with them.
+    """
+    shown: dict[str, NDArray[np.uint8]] = {}
+    labels: dict[str, list[int]] = {}
+    columns = {n: x[:SHOWN] for n, x in task.test.columns.items()}
+    for name in (v.name for v in task.test.schema.variables if v.kind is Kind.IMAGE):
         mask = np.ones((SHOWN, len(task.test.schema)), dtype=bool)
-        mask[:, i] = False
-        columns = {n: x[:SHOWN] for n, x in task.test.columns.items()}
+        mask[:, task.test.schema.attribute_of[name]] = False
         draws = [table[name][:, 0] for table in fitted.draw(columns, mask, SHOWN_DRAWS, seed=0)]
         mean = fitted.impute(columns, mask)[name][:, 0]
-        given = {n: x.tolist() if x.ndim == 1 else packed(x[:, :1, ...]) for n, x in columns.items() if n != name}
-        out[name] = {
-            "given": given,
-            "truth": packed(columns[name]),
-            "mean": packed(mean[:, None]),
-            "draws": packed(np.stack(draws, axis=1)),
-        }
-    rows = generated(fitted, 2 * SHOWN, seed=0)
-    if rows is not None:
-        out["generated"] = {n: x.tolist() if x.ndim == 1 else packed(x) for n, x in rows.items()}
-    return out
+        for other, x in columns.items():
+            if x.ndim == 1:
+                labels[name] = x.tolist()
+            elif other != name:
+                shown[f"{name}/given/{other}"] = as_bytes(x)
+        shown[f"{name}/truth"] = as_bytes(columns[name])
+        shown[f"{name}/mean"] = as_bytes(mean[:, None])
+        shown[f"{name}/draws"] = as_bytes(np.stack(draws, axis=1))
+    for name, x in (generated(fitted, 2 * SHOWN, seed=0) or {}).items():
+        if x.ndim == 1:
+            labels["generated"] = x.tolist()
+        else:
+            shown[f"generated/{name}"] = as_bytes(x)
+    return {"pictures": shown, "labels": labels}
 
 
-def _constant(task: Task, by_class: bool) -> Outcome:
+def _constant_errors(task: Task, by_class: bool) -> dict[str, dict[str, Any]]:
     """Means and modes of what the training rows show; by class, where something tells a test row's class.
 
     The class is the digit pair or the label: with it in hand, no picture of the other modality has a lower error than
@@ -235,10 +225,10 @@ def _constant(task: Task, by_class: bool) -> Outcome:
     if by_class:
         images = {v.name for v in task.train.schema.variables if v.kind is Kind.IMAGE}
         errors = {name: error for name, error in errors.items() if name in images}
-    return Outcome(errors)
+    return errors
 
 
-def line(row: Mapping[str, Any]) -> str:
+def in_words(row: Row) -> str:
     errors = ", ".join(
         f"{name} {e['measure'].upper()} {e['given']:.4f} given others, {e['all']:.4f} in all"
         for name, e in row["errors"].items()
@@ -246,5 +236,4 @@ def line(row: Mapping[str, Any]) -> str:
     read = row.get("coherence") or {}
     pairs = "–" if read.get("pairs") is None else f"{read['pairs']:.1%}"
     said = f"; draws right {read['draws']:.1%}, pairs {pairs}" if read else ""
-    run = f"{row['table']:<12} {row['rate']} seed {row['seed']} {row['method']:<12}"
-    return f"{run} {errors}{said}; {row['seconds']:.0f} s"
+    return f"{errors}{said}; {row['seconds']:.0f} s"

@@ -1,8 +1,7 @@
-"""The page docs/multimodal.md and its pictures, from the rows under results/paper/multimodal."""
+"""The page docs/multimodal.md and its pictures, from the rows of the multi-modal experiments."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,13 +10,15 @@ import numpy as np
 
 from benchmarks.markup import MADE, markdown
 from benchmarks.paper import printed
+from benchmarks.paper.jobs import MULTIMODAL
 from benchmarks.paper.methods import DEFAULT, PAPER
 from benchmarks.paper.multimodal import FLAT, GENERATED, METHODS, ORACLE, SHOWN, TRIVIAL
-from benchmarks.pictures import grid, png, unpacked
+from benchmarks.paper.pictures import grid, png
+from benchmarks.store import Row
 
 Scope = Literal["given", "all"]
 Column = tuple[str, float, str]  # data set, rate, attribute
-Rows = dict[tuple[str, float, str], list[dict[str, Any]]]  # data set, rate, method → a row a seed
+Rows = dict[tuple[str, float, str], list[Row]]  # data set, rate, method → a row a seed
 
 NAMES = {"mnist+mnist": "MNIST", "fashion": "Fashion", "mosi": "MOSI"}
 HALF: tuple[Column, ...] = (
@@ -32,8 +33,7 @@ FASHION = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt",
 
 def load(results: Path) -> Rows:
     rows: Rows = {}
-    for path in sorted((results / "paper" / "multimodal").glob("*.json")):
-        row = json.loads(path.read_text())
+    for row in MULTIMODAL.rows(results):
         rows.setdefault((row["table"], row["rate"], row["method"]), []).append(row)
     return rows
 
@@ -117,25 +117,30 @@ def wanted(rows: Rows) -> str:
 
 
 def figures(results: Path) -> dict[str, bytes]:
-    """File name → PNG, of the first seed's pictures."""
-    rows, out = load(results), {}
-    for (table, rate, method), found in rows.items():
-        shown = [row["pictures"] for row in found if "pictures" in row]
-        if rate != 0.5 or method not in (DEFAULT, PAPER) or not shown:
-            continue
-        slug = f"{NAMES[table].lower()}-{'default' if method == DEFAULT else 'paper'}"
-        for name in (name for name in shown[0] if name != "generated"):
-            out[f"multimodal-{slug}-{name}.png"] = png(_imputed(shown[0][name]))
-        pairs = [unpacked(x) for x in shown[0]["generated"].values() if isinstance(x, dict)]
-        if pairs:
-            out[f"multimodal-{slug}-generated.png"] = png(_generated(pairs))
+    """File name → PNG."""
+    out = {}
+    for (table, _, method), found in load(results).items():
+        for row in found:
+            stem = f"multimodal-{_slug(table, method)}"
+            for name in _images(row):
+                out[f"{stem}-{name}.png"] = png(grid(_parts(row, f"{name}/")))
+            if pairs := _parts(row, "generated/"):
+                out[f"{stem}-generated.png"] = png(_generated(pairs))
     return out
 
 
-def _imputed(saved: dict[str, Any]) -> Any:
-    """given | truth | mean | draws, a row each; what is given is left out where it is no picture."""
-    given = [unpacked(x) for x in saved["given"].values() if isinstance(x, dict)]
-    return grid([*given, *(unpacked(saved[what]) for what in ("truth", "mean", "draws"))])
+def _slug(table: str, method: str) -> str:
+    return f"{NAMES[table].lower()}-{'default' if method == DEFAULT else 'paper'}"
+
+
+def _images(row: Row) -> list[str]:
+    """The modalities whose imputations a row shows."""
+    return [name.removesuffix("/truth") for name in row.get("pictures", ()) if name.endswith("/truth")]
+
+
+def _parts(row: Row, begin: str) -> list[Any]:
+    """Of an imputed modality: given | truth | mean | draws, a row each; what is given only where it is a picture."""
+    return [x for name, x in row.get("pictures", {}).items() if name.startswith(begin)]
 
 
 def _generated(pictures: Sequence[Any]) -> Any:
@@ -158,12 +163,12 @@ def page(results: Path) -> str | None:
     readers = [row["coherence"]["reader"] for row in every if row.get("coherence")]
     reader = f"{readers[0]:.2%}" if readers else "–"
     minutes = sum(row["seconds"] for row in every) / 60
-    return f"""{MADE.format(source="results/paper/multimodal")}
+    return f"""{MADE.format(source="results/multimodal.jsonl")}
 # Images, labels and vectors
 
 The multi-modal experiments of *Variational Selective Autoencoder* (AISTATS 2021): pairs of MNIST digits that add up to
 9, FashionMNIST with its labels, and features of CMU-MOSI; whole modalities are missing completely at random.
-`vsae bench paper --table multimodal` repeats it.
+`python -m benchmarks paper --table multimodal` repeats it.
 
 **Protocol.** The sets' own split into training and test part; errors are those of the test part's hidden cells, mean ±
 standard deviation over {seeds} seeds of masks and pairings. Images and vectors: squared error, of pixels in [0, 1], of
@@ -208,25 +213,24 @@ An autoencoder has no prior to generate from.
 def _gallery(rows: Rows) -> str:
     parts = []
     for table, names in (("mnist+mnist", ("digit2", "digit1")), ("fashion", ("image",))):
-        for method, slug in ((DEFAULT, "default"), (PAPER, "paper")):
+        for method in (DEFAULT, PAPER):
             found = [row for row in rows.get((table, 0.5, method), []) if "pictures" in row]
             if not found:
                 continue
-            stem = f"figures/multimodal-{NAMES[table].lower()}-{slug}"
-            saved = found[0]["pictures"]
+            row = found[0]
+            stem = f"figures/multimodal-{_slug(table, method)}"
             parts.append(f"## {NAMES[table]}, {method}: pictures\n")
             for name in names:
-                labels = [x for x in saved[name]["given"].values() if isinstance(x, list)]
-                said = f" Given, from above: {', '.join(FASHION[code] for code in labels[0])}." if labels else ""
+                labels = row["labels"].get(name)
+                said = f" Given, from above: {', '.join(FASHION[code] for code in labels)}." if labels else ""
                 order = "truth | mean of draws | draws" if labels else "given | truth | mean of draws | draws"
                 parts.append(f"Imputed {name}: {order}.{said}\n\n![imputed {name}]({stem}-{name}.png)\n")
-            if saved["generated"]:
-                parts.append(f"Generated, {_said(saved['generated'])}\n\n![generated]({stem}-generated.png)\n")
+            if _parts(row, "generated/"):
+                parts.append(f"Generated, {_said(row)}\n\n![generated]({stem}-generated.png)\n")
     return "\n".join(parts)
 
 
-def _said(generated: dict[str, Any]) -> str:
-    labels = [x for x in generated.values() if isinstance(x, list)]
-    if not labels:
+def _said(row: Row) -> str:
+    if "generated" not in row["labels"]:
         return "pairs one above the other:"
-    return f"with the labels {', '.join(FASHION[code] for code in labels[0])}:"
+    return f"with the labels {', '.join(FASHION[code] for code in row['labels']['generated'])}:"

@@ -1,20 +1,19 @@
-"""The page docs/paper.md and its figures, from the rows under results/paper."""
+"""The page docs/paper.md and its figures, from the rows of the paper's tables."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks.markup import MADE, markdown
 from benchmarks.paper import printed
+from benchmarks.paper.board import NAMES, ORDER, TABLE1, TRIVIAL, WEIGHTED, Board, Column, Errors, best_of
+from benchmarks.paper.claims import claims
 from benchmarks.paper.figures import Dots, Lines, dots_svg, lines_svg
+from benchmarks.paper.jobs import BENCHMARK, MECHANISMS, NUMERIC, PLANS, RATES, TABLES, UNIQUE, mechanism_name
 from benchmarks.paper.methods import (
-    CHAINS,
     DEFAULT,
     DEFAULT_CHANGES,
     PAPER,
@@ -22,89 +21,19 @@ from benchmarks.paper.methods import (
     SAMPLED_MASKS,
     WEIGHTED_SAMPLES,
 )
-from benchmarks.paper.runner import MECHANISMS, NUMERIC, PLANS, RATES, TABLES, UNIQUE, mechanism_name
+from benchmarks.store import Row
 from vsae.baselines import BASELINES
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
 
-TRIVIAL, WEIGHTED = "mean/mode", f"{PAPER}, weighted"
-ORDER = (TRIVIAL, *BASELINES, *CHAINS, PAPER, WEIGHTED, DEFAULT)
 HOWS = {
     "mcar0.3": "MCAR .3", "mcar0.5": "MCAR .5", "mcar0.7": "MCAR .7",
     "paper-mar": "MAR of the paper", "paper-nmar": "NMAR of the paper",
     "mar0.5": "MAR, strong", "nmar0.5": "NMAR, strong",
 }  # fmt: skip
 NOT_RUN = "(not run yet)"
-Column = tuple[str, str, str]  # data set, mechanism with rate, measure
-
-NAMES = {"phishing": "Phishing", UNIQUE: "Phishing, no copies", "mushroom": "Mushroom", "yeast": "Yeast",
-         "whitewine": "White wine", "heart": "Heart"}  # fmt: skip
-TABLE1: tuple[Column, ...] = (
-    ("phishing", "mcar0.5", "pfc"), (UNIQUE, "mcar0.5", "pfc"), ("mushroom", "mcar0.5", "pfc"),
-    ("yeast", "mcar0.5", "nrmse"), ("whitewine", "mcar0.5", "nrmse"), ("heart", "mcar0.5", "pfc"),
-    ("heart", "mcar0.5", "nrmse"),
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Errors:
-    """The errors of one method in one column, a number a seed."""
-
-    values: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        return float(np.mean(self.values))
-
-    @property
-    def std(self) -> float:
-        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else 0.0
-
-
-class Board:
-    """All rows, by experiment and method."""
-
-    def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
-        self.rows: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-        for row in rows:
-            key = (row["table"], mechanism_name(row["mechanism"], row["rate"]), row["method"])
-            self.rows.setdefault(key, []).append(row)
-        self.seeds = max((len(found) for found in self.rows.values()), default=0)
-
-    def of(self, table: str, how: str, method: str) -> list[dict[str, Any]]:
-        return sorted(self.rows.get((table, how, method), []), key=lambda row: int(row["seed"]))
-
-    def errors(self, column: Column, method: str, where: str = "new_rows") -> Errors | None:
-        """Trivial errors come with any method's; those of `DEFAULT` are taken, or of whichever is there."""
-        table, how, measure = column
-        if method == TRIVIAL:
-            for other in (DEFAULT, PAPER, *BASELINES):
-                if rows := self.of(table, how, other):
-                    return _errors([row[where].get(f"{measure}_trivial") for row in rows])
-            return None
-        if method == WEIGHTED:
-            weighted = [row.get("weighted_new_rows", {}).get(measure) for row in self.of(table, how, PAPER)]
-            return _errors(weighted) if where == "new_rows" else None
-        return _errors([row[where].get(measure) for row in self.of(table, how, method)])
-
-    def complete(self, columns: Iterable[Column], methods: Iterable[str]) -> bool:
-        return all(self.errors(c, m) is not None for c in columns for m in methods)
-
-
-def _errors(values: Sequence[float | None]) -> Errors | None:
-    known = tuple(v for v in values if v is not None)
-    return Errors(known) if known and len(known) == len(values) else None
-
-
-def load(results: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted((results / "paper").glob("*.json"))]
 
 
 # --- tables
-
-
-def best_of(board: Board, column: Column, methods: Iterable[str], where: str = "new_rows") -> tuple[str, Errors] | None:
-    there = [(m, e) for m in methods if (e := board.errors(column, m, where)) is not None]
-    return min(there, key=lambda pair: pair[1].mean) if there else None
 
 
 def error_table(
@@ -210,7 +139,7 @@ def collapse_table(board: Board) -> str:
     return markdown(["", *(NAMES[t] for t in TABLES)], lines)
 
 
-def _latents(found: Sequence[dict[str, Any]]) -> str:
+def _latents(found: Sequence[Row]) -> str:
     def mean(name: str) -> float:
         return float(np.mean([f[name] for f in found]))
 
@@ -246,98 +175,11 @@ def idle_latents(board: Board) -> str:
     )
 
 
-# --- claims
-
-
-def claims(board: Board) -> str:
-    """What the paper says and what the rows say to it; a claim whose rows are missing is left out."""
-    lines = [
-        text
-        for text in (_lowest(board), _spread(board), _flat(board), _hivae(board), _proposals(board))
-        if text is not None
-    ]
-    return "\n".join(lines)
-
-
-def _lowest(board: Board) -> str | None:
-    columns = [c for c in TABLE1 if c[0] != UNIQUE]
-    rivals = [m for m in (*BASELINES,) if m != "MIWAE"]
-    if not board.complete(columns, [PAPER, *rivals]):
-        return None
-    lowest = [c for c in columns if (b := best_of(board, c, [PAPER, *rivals])) and b[0] == PAPER]
-    below = [c for c in columns if _mean(board, c, PAPER) < 0.99 * _mean(board, c, TRIVIAL)]
-    return (
-        f"- *VSAE has the lowest error in every column of Table 1.* Its literal recipe has it in {len(lowest)} of "
-        f"{len(columns)}; it is better than the mean or mode by more than 1 % in {len(below)}."
-    )
-
-
-def _mean(board: Board, column: Column, method: str) -> float:
-    errors = board.errors(column, method)
-    return errors.mean if errors else float("nan")
-
-
-def _spread(board: Board) -> str | None:
-    columns = [c for c in TABLE1 if c[0] != UNIQUE]
-    rivals = [m for m in BASELINES if m != "MIWAE"]
-    if not board.complete(columns, [PAPER, *rivals]):
-        return None
-    ours = np.mean([e.std for c in columns if (e := board.errors(c, PAPER))])
-    theirs = np.mean([e.std for c in columns for m in rivals if (e := board.errors(c, m))])
-    trivial = np.mean([e.std for c in columns if (e := board.errors(c, TRIVIAL))])
-    return (
-        f"- *Its spread over seeds is lower.* Mean standard deviation {ours:.3f}, the baselines' {theirs:.3f}; the "
-        f"mean and mode themselves vary by {trivial:.3f} from split to split."
-    )
-
-
-def _flat(board: Board) -> str | None:
-    parts = []
-    for method in (PAPER, DEFAULT):
-        changes = []
-        for table, measure in (("phishing", "pfc"), ("mushroom", "pfc"), ("yeast", "nrmse"), ("whitewine", "nrmse")):
-            low, high = (_mean(board, (table, f"mcar{rate}", measure), method) for rate in (RATES[0], RATES[-1]))
-            if np.isfinite(low) and np.isfinite(high):
-                changes.append(f"{NAMES[table]} {low:.3f} → {high:.3f}")
-        if changes:
-            parts.append(f"{method}: {', '.join(changes)}")
-    if not parts:
-        return None
-    return (
-        f"- *Its error stays flat over missing ratios ({RATES[0]:g} to {RATES[-1]:g}).* {'; '.join(parts)}. Flat is "
-        "what the mean and the mode are; a model that uses what it sees gets worse when it sees less."
-    )
-
-
-def _hivae(board: Board) -> str | None:
-    low, high = (_mean(board, ("phishing", f"mcar{rate}", "pfc"), "HI-VAE") for rate in (0.3, 0.5))
-    if not (np.isfinite(low) and np.isfinite(high)):
-        return None
-    verdict = "So it is here" if high < low else "Not here"
-    return f"- *HI-VAE on Phishing is better at .5 missing than at .3.* {verdict}: {low:.3f} at .3, {high:.3f} at .5."
-
-
-def _proposals(board: Board) -> str | None:
-    parts = []
-    for name in (PAPER, DEFAULT):
-        for table in NUMERIC:
-            column = (table, "mcar0.5", "nrmse")
-            both = [_mean(board, column, f"{name}: {which} only") for which in ("collective", "attributive")]
-            if np.isfinite(both).all():
-                parts.append(f"{name}, {NAMES[table]}: {both[0]:.3f} and {both[1]:.3f}")
-    if not parts:
-        return None
-    return (
-        "- *The collective proposal alone beats the attributive alone on Yeast, whose columns depend on each other, "
-        f"and loses on white wine.* Collective and attributive: {'; '.join(parts)}."
-    )
-
-
 # --- figures
 
 
 def figures(results: Path) -> dict[str, str]:
-    board = Board(load(results))
+    board = Board(BENCHMARK.rows(results))
     out = {}
     if panels := ratio_panels(board):
         out["paper-ratios.svg"] = lines_svg(panels, "share missing", highlight=DEFAULT, second=PAPER)
@@ -376,7 +218,7 @@ def ablation_panels(board: Board) -> list[Dots]:
 
 
 def page(results: Path) -> str | None:
-    rows = load(results)
+    rows = BENCHMARK.rows(results)
     if not rows:
         return None
     board = Board(rows)
@@ -385,12 +227,12 @@ def page(results: Path) -> str | None:
     methods = [m for m in ORDER if m != WEIGHTED]
     ratios = "![errors over missing ratios](figures/paper-ratios.svg)\n\n" if ratio_panels(board) else ""
     ablation = "![ablation](figures/paper-ablation.svg)\n\n" if ablation_panels(board) else ""
-    return f"""{MADE.format(source="results/paper")}
+    return f"""{MADE.format(source="results/paper-*.jsonl")}
 # The paper, run again
 
 Every experiment on tables of *Variational Selective Autoencoder* (AISTATS 2021): its baselines, its model read
 literally (`{PAPER}`, `VSAEConfig.paper()`), and what a user of this library gets (`{DEFAULT}`). Trivial predictors
-stand in every table. `vsae bench paper --table NAME` repeats it; NAME is one of {", ".join(PLANS)}.
+stand in every table. `python -m benchmarks paper --table NAME` repeats it; NAME is one of {", ".join(PLANS)}.
 
 **Protocol.** Rows are split 4 : 1; errors are those of the hidden cells of the test rows; masks and splits vary with
 the seed; mean ± standard deviation over {board.seeds} seeds, or as many as stand in square brackets. Training stops by

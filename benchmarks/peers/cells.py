@@ -6,10 +6,8 @@ one of the masks has no error there, but a reason why.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata, studentized_range
 
 from benchmarks.peers.grid import CORE
-from benchmarks.peers.runner import METHODS
+from benchmarks.peers.jobs import METHODS
+from benchmarks.store import Row
 
 OURS = ("vsae-fast", "vsae", "vsae-best")
 DEFAULT = "vsae"
@@ -28,7 +27,7 @@ IGNORABLE = ("mcar", "mar", "paper-mar")  # holes that do not depend on what the
 TINY = 1e-3  # an error below it counts as this much, so that a ratio to a perfect answer means something
 
 TIMED_OUT, FAILED, NOT_OFFERED, NOT_RUN = "timed out", "failed", "not offered", "not run"
-Row = dict[str, Any]
+SHORT = {TIMED_OUT: "t/o", FAILED: "failed", NOT_OFFERED: "–", NOT_RUN: "n/r"}
 
 
 class Cell(NamedTuple):
@@ -58,6 +57,11 @@ class Board:
 
     def cells(self, ignorable: bool = True, setting: str | None = None) -> list[Cell]:
         return [c for c in self.errors if c.ignorable == ignorable and setting in (None, c.setting)]
+
+    def text(self, cell: Cell, method: str) -> str:
+        """The error, or in short why there is none."""
+        errors = self.errors[cell]
+        return f"{errors[method]:.3f}" if method in errors else SHORT[self.reasons[cell][method]]
 
     def ran(self, cell: Cell, method: str) -> bool:
         """Whether its runs are there, to whatever end they came."""
@@ -94,9 +98,9 @@ class Board:
         return rankdata(errors, axis=1).mean(axis=0)
 
 
-def load(results: Path, folder: str = "peers") -> list[Row]:
-    """All rows: mechanisms in the order of their difficulty, tables in that of the grid."""
-    return sorted((json.loads(path.read_text()) for path in (results / folder).glob("*.json")), key=_place)
+def in_place(rows: Iterable[Row]) -> list[Row]:
+    """The rows with mechanisms in the order of their difficulty and tables in that of the grid."""
+    return sorted(rows, key=_place)
 
 
 def board(rows: Iterable[Row]) -> Board:

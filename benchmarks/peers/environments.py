@@ -1,19 +1,19 @@
 """The environments of the peers, one each: their pins contradict one another, and ours.
 
-`python -m benchmarks.peers.environments [NAME …]` makes those that are missing or whose list below has changed.
+`python -m benchmarks environments [NAME …]` makes those that are missing or whose list below has changed.
 They lie under `.peers/` of the working directory, or under `VSAE_PEERS`.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import shutil
 import subprocess
-import sys
 import venv
 from collections.abc import Sequence
 from pathlib import Path
+
+from benchmarks.options import parser_of
+from benchmarks.processes import ENVIRONMENTS, Processes
 
 TORCH = "torch==2.13.0"  # a plain `torch` would pull gigabytes of CUDA packages
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
@@ -30,12 +30,7 @@ UNWANTED = {"mostlyai": ("torchvision", "torchaudio")}  # their builds do not fi
 
 
 def folder(name: str) -> Path:
-    return Path(os.environ.get("VSAE_PEERS", ".peers")) / name
-
-
-def python(name: str) -> Path:
-    """The interpreter of a peer's environment."""
-    return folder(name) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    return ENVIRONMENTS / name
 
 
 def is_ready(name: str) -> bool:
@@ -54,7 +49,7 @@ def install(name: str) -> None:
 
 
 def _pip(name: str, *arguments: str) -> None:
-    command = [str(python(name)), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    command = [str(Processes().python(name)), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "ERROR" in line] or done.stderr.splitlines()
@@ -69,9 +64,10 @@ def _listed(name: str) -> str:
     return "\n".join((*REQUIREMENTS[name], *(f"without {package}" for package in UNWANTED.get(name, ())))) + "\n"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="environments", description="Make the environments of the peers.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(REQUIREMENTS)}; all of them if none")
+def main(arguments: Sequence[str]) -> None:
+    parser = parser_of("environments", "Install the other methods, each in an environment of its own.")
+    sentence = f"Any of {', '.join(REQUIREMENTS)}; all of them if none is given."
+    parser.add_argument("names", nargs="*", metavar="NAME", help=sentence)
     names = parser.parse_args(arguments).names or list(REQUIREMENTS)
     if unknown := set(names) - set(REQUIREMENTS):
         parser.error(f"there is no peer {', '.join(sorted(unknown))}; there are {', '.join(REQUIREMENTS)}")
@@ -86,8 +82,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except (RuntimeError, OSError, subprocess.CalledProcessError) as error:  # the others go on
             failed = True
             print(f"{name}: failed: {error}", flush=True)
-    sys.exit(failed)
-
-
-if __name__ == "__main__":
-    main()
+    if failed:
+        raise ValueError("not every environment could be made, as said above")

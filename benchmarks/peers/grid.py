@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import re
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import data
+from benchmarks import data, options
 from benchmarks.peers.adapters import task as exchange
+from benchmarks.processes import Processes, machine
+from benchmarks.runs import Benchmark, Job, known
+from benchmarks.store import Row
+from vsae import Schema
 from vsae.data.missingness import Mechanism, SelfMasking, by_name
-from vsae.data.schema import DISCRETE, Schema
+from vsae.data.schema import DISCRETE
 from vsae.evaluation.metrics import mean_mode
 
 NEW_SHARE = 0.2  # of the rows, which no method sees before it is fitted
@@ -30,13 +35,9 @@ class Task:
     rate: float
     seed: int
 
-    @property
-    def name(self) -> str:
-        """
-        >>> Task("yeast", "mcar", 0.5, 11).name
-        'yeast-mcar0.5-seed11'
-        """
-        return f"{self.table}-{self.mechanism}{self.rate}-seed{self.seed}"
+    @classmethod
+    def of(cls, job: Job) -> Task:
+        return cls(job["table"], job["mechanism"], job["rate"], job["seed"])
 
     def make(self) -> TaskData:
         return TaskData.of(data.load(self.table), mechanism=self.mechanism, rate=self.rate, seed=self.seed)
@@ -109,6 +110,61 @@ FULL = Grid(
     (11, 12, 13),
 )
 GRIDS = {"core": CORE, "full": FULL}
+KEY = ("table", "mechanism", "rate", "seed", "method")
+
+
+def plan(grid: Grid, methods: Mapping[str, Any], wanted: Iterable[str] | None = None) -> list[Job]:
+    """Every task by every method that is wanted: mask by mask, and in the order of the methods."""
+    names = known(wanted or methods, methods, "method")
+    batches: dict[tuple[int, str, float], list[Task]] = {}
+    for task in grid.tasks():
+        batches.setdefault((task.seed, task.mechanism, task.rate), []).append(task)
+    return [
+        {**asdict(task), "method": method}
+        for tasks in batches.values()
+        for method in methods
+        if method in names
+        for task in tasks
+    ]
+
+
+def unanswered(job: Job, processes: Processes, *fields: str) -> Row:
+    """The row of a job before its run: how it is run, and None for what it may say."""
+    return {
+        **job, "status": "ok", "error": None, **dict.fromkeys(fields), "version": None, "threads": processes.threads,
+        "limit": processes.limit, "machine": machine(),
+    }  # fmt: skip
+
+
+def add_grid_options(
+    parser: argparse.ArgumentParser, tables: Iterable[str], methods: Iterable[str], grid: Grid | None = None
+) -> None:
+    """`grid` is the one that is taken where the options do not say, if there is no choice of grids."""
+    defaults = ["Default: those of the grid."] * 3
+    if grid is not None:
+        masks = " ".join(f"{mechanism}{rate}" for mechanism, rate in grid.mechanisms)
+        defaults = [f"Default: {value}." for value in ("all", masks, " ".join(map(str, grid.seeds)))]
+    how = f"How cells go missing, and at what rate, such as nmar0.3 or self0.3. {defaults[1]}"
+    options.several(parser, "--tables", f"The tables. {defaults[0]}", tables)
+    options.several(parser, "--mechanisms", how, type=options.usage(mechanism_and_rate), metavar="NAME+RATE")
+    options.several(parser, "--seeds", f"The seeds of splits and masks. {defaults[2]}", type=int, metavar="SEED")
+    options.several(parser, "--methods", "The methods. Default: all.", methods)
+
+
+def run_grid(
+    arguments: Sequence[str], benchmark: Benchmark, description: str | None, grid: Grid, methods: Mapping[str, Any]
+) -> None:
+    """What a benchmark does that has one grid and no options of its own."""
+    parser = options.parser_of(benchmark.name, description)
+    add_grid_options(parser, grid.tables, methods, grid)
+    options.add_run_options(parser, benchmark, peers=True)
+    o = parser.parse_args(arguments)
+    options.run_with(o, benchmark, plan(grid_of(grid, o), methods, o.methods))
+
+
+def grid_of(grid: Grid, o: argparse.Namespace) -> Grid:
+    """A grid, with the options that are given in the place of its own values."""
+    return Grid(tuple(o.tables or grid.tables), tuple(o.mechanisms or grid.mechanisms), tuple(o.seeds or grid.seeds))
 
 
 def mechanism_and_rate(text: str) -> tuple[str, float]:

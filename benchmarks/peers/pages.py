@@ -1,49 +1,42 @@
-"""The page docs/benchmark.md and its figures, from the rows under results/peers."""
+"""The page docs/benchmark.md and its figures, from the rows under results/peers.jsonl."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks import data
-from benchmarks.markup import MADE, all_values, count_of, listed, markdown, mask_name, paragraph, short
+from benchmarks.markup import MADE, all_values, count_of, listed, markdown, mask_name, paragraph
 from benchmarks.peers.cells import (
     DEFAULT,
     FAILED,
-    NOT_OFFERED,
     NOT_RUN,
     OURS,
     SETTINGS,
     TIMED_OUT,
-    TRIVIAL,
     Board,
     Cell,
-    Row,
     board,
     critical_difference,
     geometric_mean,
     in_order,
-    load,
+    in_place,
     ratio,
 )  # fmt: skip
-from benchmarks.peers.figures import Point, critical_difference_svg, error_seconds_svg
-from benchmarks.peers.grid import CORE, NEW_SHARE
-from benchmarks.peers.runner import METHODS
+from benchmarks.peers.figures import critical_difference_svg, error_seconds_svg
+from benchmarks.peers.grid import CORE
+from benchmarks.peers.jobs import BENCHMARK, METHODS
+from benchmarks.peers.seconds import long_table, points_of, time_section
+from benchmarks.store import Row
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
-
-RIVAL = "hyperimpute"  # the peer whose seconds ours are held against
-SHORT = {TIMED_OUT: "t/o", FAILED: "failed", NOT_OFFERED: "–", NOT_RUN: "n/r"}
 
 
 def page(results: Path) -> str | None:
     """The page, or None while there is no cell in which ours and a peer's error can be compared."""
-    rows = load(results)
+    rows = in_place(BENCHMARK.rows(results))
     cells = board(rows)
     if not cells.compared(DEFAULT, cells.cells()):
         return None
-    return f"""{MADE.format(source="results/peers")}
+    return f"""{MADE.format(source="results/peers.jsonl and long.jsonl")}
 # Against other imputers
 
 {_verdict(cells)}
@@ -66,9 +59,9 @@ def page(results: Path) -> str | None:
 
 ## Time
 
-{_time(rows, cells)}
+{time_section(rows, cells)}
 
-{_long(results)}
+{long_table(results)}
 
 ## Reading
 
@@ -77,20 +70,20 @@ def page(results: Path) -> str | None:
 ## To repeat it
 
 ```sh
-make peers          # the environments of the peers
-vsae bench peers    # the runs; those that are there are not run again
-vsae bench tables   # this page
+make peers                   # the environments of the peers
+python -m benchmarks peers   # the runs; those that are there are not run again
+python -m benchmarks tables  # this page
 ```
 """
 
 
 def figures(results: Path) -> dict[str, str]:
     """Name → SVG, of those that the rows are enough for. Needs matplotlib if there are rows."""
-    rows = load(results)
+    rows = in_place(BENCHMARK.rows(results))
     cells = board(rows)
     if not cells.compared(DEFAULT, cells.cells()):
         return {}
-    ranks, points, out = _mean_ranks(cells), _points(rows, cells), {}
+    ranks, points, out = _mean_ranks(cells), points_of(rows, cells), {}
     if ranks:
         out["critical-difference.svg"] = critical_difference_svg(ranks, _difference(cells))
     if points:
@@ -313,131 +306,8 @@ def _errors(cells: Board) -> str:
 
 
 def _entry(cells: Board, cell: Cell, method: str) -> str:
-    text, lowest = _digits(cells, cell, method), f"{min(cells.errors[cell].values()):.3f}"
+    text, lowest = cells.text(cell, method), f"{min(cells.errors[cell].values()):.3f}"
     return f"**{text}**" if text == lowest else text
-
-
-def _digits(cells: Board, cell: Cell, method: str) -> str:
-    """The error, or in short why there is none."""
-    errors = cells.errors[cell]
-    return f"{errors[method]:.3f}" if method in errors else SHORT[cells.reasons[cell][method]]
-
-
-# --- time
-
-
-def _time(rows: list[Row], cells: Board) -> str:
-    tables = sorted({row["table"] for row in rows}, key=lambda t: in_order(t, CORE.tables))
-    lines: list[list[object]] = [
-        [m, *(_mean_seconds(_timed(rows, m, t)) for t in tables), _median_memory(_timed(rows, m))]
-        for m in cells.methods
-    ]
-    if {DEFAULT, RIVAL} <= set(cells.methods):
-        lines.append([f"`{DEFAULT}` / {RIVAL}", *(_against_rival(rows, table) for table in tables), ""])
-    parts = [
-        paragraph(
-            "Mean CPU seconds over mechanisms and seeds to fit and to fill the training rows, without imports; > where",
-            "a run timed out and counts as the limit. Last column: peak memory, the median of the runs.",
-        ),
-        markdown(["method", *tables, "MB"], lines),
-    ]
-    if points := _points(rows, cells):
-        left = [m for m in cells.methods if m not in {TRIVIAL, *(point.method for point in points)}]
-        parts += [
-            "![Error against seconds](figures/error-seconds.svg)",
-            paragraph(
-                "Error: geometric mean of error / error of mean and mode over the MCAR and MAR cells, in sample, where",
-                "all these methods ran. Seconds: median of the runs behind them, the limit for one that timed out.",
-                "A hollow mark has no result in some of the cells; its ratio to `vsae` is taken to be the same there",
-                "as in the others.",
-                f"Left out, without a result in half of them: {listed(left)}." if left else "",
-            ),
-        ]
-    return "\n\n".join(parts)
-
-
-def _long(results: Path) -> str:
-    """The rows of a longer table, which the core grid has not."""
-    rows = load(results, "long")
-    if not rows:
-        return ""
-    cells = board(rows)
-    columns = list(cells.errors)
-    lines: list[list[object]] = [
-        [m, _mean_seconds(_timed(rows, m)), *(_digits(cells, c, m) for c in columns)]
-        for m in cells.methods
-        if _timed(rows, m)
-    ]
-    first = rows[0]
-    count = round(first["rows"] * (1 - NEW_SHARE))
-    return "\n\n".join(
-        [
-            paragraph(
-                f"A longer table: {count:,} rows of adult to fit, {first['columns']} columns, MCAR {first['rate']},",
-                f"masks of the seeds {listed(map(str, sorted({r['seed'] for r in rows})))}; CPU seconds and errors.",
-                f"`vsae bench peers --tables {data.LONG} --mechanisms mcar0.5 --out results/long` repeats it.",
-            ),
-            markdown(["method", "seconds", *(f"{c.measure.upper()} {SETTINGS[c.setting]}" for c in columns)], lines),
-        ]
-    )
-
-
-def _timed(rows: Iterable[Row], method: str, table: str | None = None) -> list[Row]:
-    """The runs whose time is known, or known to be above the limit."""
-    return [r for r in rows if r["method"] == method and r["status"] != FAILED and table in (None, r["table"])]
-
-
-def _seconds(rows: Iterable[Row]) -> list[float]:
-    return [float(row["limit"] if row["status"] == TIMED_OUT else row["seconds"]) for row in rows]
-
-
-def _late(rows: Iterable[Row]) -> bool:
-    return any(row["status"] == TIMED_OUT for row in rows)
-
-
-def _mean_seconds(rows: list[Row]) -> str:
-    """
-    >>> _mean_seconds([{"status": "ok", "seconds": 2.0}, {"status": "timed out", "limit": 300}])
-    '> 151'
-    """
-    return ("> " if _late(rows) else "") + short(float(np.mean(_seconds(rows)))) if rows else "–"
-
-
-def _median_memory(rows: list[Row]) -> str:
-    memory = [row["memory_mb"] for row in rows if row["memory_mb"]]
-    return f"{np.median(memory):.0f}" if memory else "–"
-
-
-def _against_rival(rows: list[Row], table: str) -> str:
-    """Mean seconds of ours / of the rival over the masks both have; a bound if one of them timed out."""
-    sides = [{(r["mechanism"], r["rate"], r["seed"]): r for r in _timed(rows, m, table)} for m in (DEFAULT, RIVAL)]
-    both = sides[0].keys() & sides[1].keys()
-    ours, theirs = ([side[mask] for mask in both] for side in sides)
-    if not both or (_late(ours) and _late(theirs)):
-        return "–"
-    bound = "> " if _late(ours) else "< " if _late(theirs) else ""
-    return f"{bound}{sum(_seconds(ours)) / sum(_seconds(theirs)):.2f}"
-
-
-def _points(rows: list[Row], cells: Board) -> list[Point]:
-    """All methods but mean/mode, whose ratio is 1, and those with too few results.
-
-    Ratios go through our default: a method that gave up on the hard tables must not gain from it, nor lose from having
-    given up on the easy ones.
-    """
-    everywhere = cells.cells(setting="in_sample")
-    methods = cells.taking_part([m for m in cells.methods if m != TRIVIAL], everywhere)
-    group = [c for c in cells.shared(methods, everywhere) if DEFAULT in cells.errors[c]]
-    tasks = {(c.table, c.mechanism, c.rate) for c in group}
-    points = []
-    for method in methods if group else []:
-        own = [cells.errors[c] for c in group if method in cells.errors[c]]
-        if 2 * len(own) >= len(group):
-            ours = geometric_mean(cells.to_trivial(DEFAULT, c) for c in group)
-            error = ours * geometric_mean(ratio(errors[method], errors[DEFAULT]) for errors in own)
-            runs = [r for r in _timed(rows, method) if (r["table"], r["mechanism"], r["rate"]) in tasks]
-            points.append(Point(method, float(np.median(_seconds(runs))), error, len(own) == len(group)))
-    return points
 
 
 # --- reading

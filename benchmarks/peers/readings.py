@@ -1,19 +1,17 @@
-"""From rows of a `Bench` to numbers in tables: what each method reads in each place, or why nothing."""
+"""From the rows of methods on tasks to numbers in tables: what each method reads in each place, or why nothing."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.markup import markdown, paragraph
-from benchmarks.peers.bench import Row
 from benchmarks.peers.cells import in_order
 from benchmarks.peers.grid import CORE
+from benchmarks.store import Row
 
 Pick = Callable[[Row], float | None]  # a number of a row that came to its end, or None if it does not have it
 SHORT = {"timed out": "t/o", "failed": "failed", "ok": "–"}
@@ -59,10 +57,6 @@ class Measure:
 @dataclass(frozen=True)
 class Readings:
     rows: tuple[Row, ...]
-
-    @classmethod
-    def load(cls, folder: Path) -> Readings:
-        return cls(tuple(json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))))
 
     @property
     def masks(self) -> list[Mask]:

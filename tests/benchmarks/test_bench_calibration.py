@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from benchmarks import data
-from benchmarks.calibration import rubin, runner, scores
-from benchmarks.peers.bench import Kept
+from benchmarks.calibration import jobs, rubin, scores
 from benchmarks.peers.grid import Task
-from benchmarks.peers.processes import ADAPTERS, Method, Processes
+from benchmarks.processes import ADAPTERS, Method, Processes
+from benchmarks.runs import run
 from vsae.data.schema import Schema, categorical, real
 from vsae.estimator import VSAEImputer
 
@@ -90,13 +90,14 @@ def test_stated_probabilities_are_read_at_their_own_column(rng):
 
 
 def test_marginal_draws_are_calibrated_where_holes_are_at_random(tmp_path):
-    kept = Kept(tmp_path)
-    line = runner.BENCH.one(kept, Processes(), TASK, "marginal")
-    row = json.loads(kept.path(f"{TASK.name}-marginal").read_text())
+    lines: list[str] = []
+    job = {**asdict(TASK), "method": "marginal"}
+    run(jobs.BENCHMARK, [job], jobs.BENCHMARK.store(tmp_path), Processes(), report=lines.append)
+    (row,) = jobs.BENCHMARK.rows(tmp_path)
     assert row["status"] == "ok"
     assert row["in_sample"]["numbers"]["coverage90"] == pytest.approx(0.9, abs=0.1)
     assert "stated" not in row["new_rows"]
-    assert "cover" in line
+    assert "cover" in lines[0]
 
 
 def test_draws_come_back_from_an_adapter(tmp_path, monkeypatch):
@@ -111,8 +112,8 @@ def draw(task, number):
 run(draw)
 """
     (tmp_path / "zeros.py").write_text(code)
-    monkeypatch.setitem(runner.METHODS, "zeros", Method(None, str(tmp_path / "zeros.py"), ("20",)))
-    row = runner.measured(TASK, "zeros", Processes(limit=60))
+    monkeypatch.setitem(jobs.METHODS, "zeros", Method(None, str(tmp_path / "zeros.py"), ("20",)))
+    row = jobs.measured({**asdict(TASK), "method": "zeros"}, Processes(limit=60))
     assert (row["status"], row["version"], row["draws"]) == ("ok", "zeros 1", 20)
     assert row["new_rows"]["numbers"]["coverage90"] == 0
     assert row["in_sample"]["draws"]["ece"] > 0.3  # sure of the first level
@@ -150,12 +151,12 @@ def test_a_third_of_x1_is_missing_and_the_rest_is_there():
 
 
 def test_whole_rows_cover_and_mean_filled_ones_do_not(tmp_path):
-    kept, lines = Kept(tmp_path), []
-    rubin.run(kept, Processes(), ["no holes", "mean", "complete rows"], 100, lines.append)
-    found = {
-        method: rubin.Validity.of([json.loads(kept.path(f"{method}-{first}").read_text()) for first in (0, 50)])
-        for method in ("no holes", "mean", "complete rows")
-    }
+    lines: list[str] = []
+    methods = ("no holes", "mean", "complete rows")
+    rows = run(
+        rubin.BENCHMARK, rubin.jobs(methods, 100), rubin.BENCHMARK.store(tmp_path), Processes(), report=lines.append
+    )
+    found = {m: rubin.Validity.of([row for row in rows if row["method"] == m]) for m in methods}
     assert found["no holes"].repeats == 100
     assert found["no holes"].coverage > 0.88
     assert abs(found["no holes"].bias) < 0.03
@@ -194,5 +195,5 @@ run(lambda task, number: Drawn("zeros 1", 0.5, np.stack([np.nan_to_num(task.trai
     (tmp_path / "zeros.py").write_text(code)
     monkeypatch.setattr(rubin, "BATCH", 3)
     monkeypatch.setitem(rubin.METHODS, "zeros", Method(None, str(tmp_path / "zeros.py"), ("2",)))
-    row = rubin.measured("zeros", range(3), Processes(limit=60))
+    row = rubin.measured({"method": "zeros", "first": 0}, Processes(limit=60))
     assert (row["status"], len(row["estimates"]), row["seconds"]) == ("ok", 3, 1.5)

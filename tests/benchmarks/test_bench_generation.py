@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import argparse
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from benchmarks import data
-from benchmarks.generation import fidelity, judges, runner, tasks, trivial
-from benchmarks.peers.bench import Kept
-from benchmarks.peers.grid import Grid, Task
-from benchmarks.peers.processes import ADAPTERS, Method, Processes
+from benchmarks.generation import fidelity, jobs, judges, tasks, trivial
+from benchmarks.peers.grid import Grid, Task, add_grid_options, grid_of, plan
+from benchmarks.processes import ADAPTERS, Method, Processes
+from benchmarks.runs import Mode, run
 from vsae.data.schema import Schema, categorical, real
 from vsae.estimator import VSAEImputer
 
@@ -151,9 +152,9 @@ def test_rows_that_are_none_are_refused(reality, cell, holes, message):
     rows = reality.train.copy()
     rows[0, 2] = cell
     with pytest.raises(ValueError, match=message):
-        tasks.checked(reality.given, rows, fill=holes)
+        tasks.checked(reality.given, rows, holes=holes)
     with pytest.raises(ValueError, match=r"shape \(240, 2\)"):
-        tasks.checked(reality.given, reality.train[:, :2], fill=True)
+        tasks.checked(reality.given, reality.train[:, :2], holes=True)
 
 
 # --- runs
@@ -170,18 +171,21 @@ run(lambda task: Generated("mine 1", 1.0, 0.5, {rows}))
 @pytest.fixture
 def bench(monkeypatch, tmp_path):
     """Runs a generator made of one expression, and gives its row."""
-    kept = Kept(tmp_path / "rows")
+    store = jobs.BENCHMARK.store(tmp_path / "rows")
 
-    def run(rows: str, kept: Kept = kept) -> tuple[dict, str]:
+    def one(rows: str, **options: bool) -> tuple[dict, str]:
         (tmp_path / "mine.py").write_text(ADAPTER.format(adapters=str(ADAPTERS), rows=rows))
-        monkeypatch.setitem(runner.METHODS, "mine", Method(None, str(tmp_path / "mine.py")))
-        line = runner.BENCH.one(kept, Processes(limit=60), TASK, "mine")
-        return json.loads(kept.path(f"{TASK.name}-mine").read_text()), line
+        monkeypatch.setitem(jobs.METHODS, "mine", Method(None, str(tmp_path / "mine.py")))
+        lines: list[str] = []
+        job = {**asdict(TASK), "method": "mine"}
+        run(jobs.BENCHMARK, [job], store, Processes(limit=60), Mode(**options), report=lines.append)
+        (row,) = store.rows()
+        return row, lines[0]
 
-    return run
+    return one
 
 
-def test_a_run_becomes_a_row_and_is_not_repeated_unless_forced(bench, tmp_path):
+def test_a_run_becomes_a_row_and_is_not_repeated_unless_forced(bench):
     row, line = bench("task.train[:100]")
     assert (row["status"], row["version"], row["target"]) == ("ok", "mine 1", "third")
     assert row["scores"]["nearness"]["ratio"] == 0
@@ -190,29 +194,35 @@ def test_a_run_becomes_a_row_and_is_not_repeated_unless_forced(bench, tmp_path):
     again, line = bench("task.train[:, :1]")
     assert again == row
     assert line.endswith("(there)")
-    forced, line = bench("task.train[:, :1]", Kept(tmp_path / "rows", force=True))
+    forced, line = bench("task.train[:, :1]", force=True)
     assert forced["error"] == "ValueError: the generated rows have shape (240, 1), not (rows, 3)"
-    mended, _ = bench("task.train", Kept(tmp_path / "rows", again=True))
+    mended, _ = bench("task.train", again=True)
     assert mended["status"] == "ok"
 
 
 def test_trivial_generators_run_mask_by_mask(tmp_path):
     lines: list[str] = []
     grid = Grid(("tiny",), (("mcar", 0.3), ("mar", 0.3)), (11,))
-    runner.BENCH.run(Kept(tmp_path), Processes(), grid, ["real rows"], lines.append)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "tiny-mar0.3-seed11-real-rows.json",
-        "tiny-mcar0.3-seed11-real-rows.json",
+    store = jobs.BENCHMARK.store(tmp_path)
+    run(jobs.BENCHMARK, plan(grid, jobs.METHODS, ["real rows"]), store, Processes(), report=lines.append)
+    assert [store.key_of(row) for row in store.rows()] == [
+        ("tiny", "mar", 0.3, 11, "real rows"),
+        ("tiny", "mcar", 0.3, 11, "real rows"),
     ]
     assert "mcar" in lines[0]
 
 
-def test_methods_and_tables_that_are_not_there_are_named(tmp_path):
-    with pytest.raises(ValueError, match="there is no nobody; there are independent"):
-        runner.BENCH.run(Kept(tmp_path), Processes(), tasks.GRID, ["nobody"])
-    with pytest.raises(ValueError, match="there is no iris; there are breast_cancer"):
-        runner.BENCH.grid_of(["iris"], None, None)
-    assert runner.BENCH.grid_of(["yeast"], ["nmar0.2"], [3]) == Grid(("yeast",), (("nmar", 0.2),), (3,))
+def test_methods_and_tables_that_are_not_there_are_named(capsys):
+    with pytest.raises(ValueError, match="there is no method nobody; there are independent"):
+        plan(tasks.GRID, jobs.METHODS, ["nobody"])
+    parser = argparse.ArgumentParser()
+    add_grid_options(parser, tasks.GRID.tables, jobs.METHODS)
+    with pytest.raises(SystemExit, match="2"):
+        parser.parse_args(["--tables", "iris"])
+    assert "there is no iris; there are breast_cancer" in capsys.readouterr().err
+    o = parser.parse_args(["--tables", "yeast", "--mechanisms", "nmar0.2", "--seeds", "3"])
+    assert grid_of(tasks.GRID, o) == Grid(("yeast",), (("nmar", 0.2),), (3,))
+    assert grid_of(tasks.GRID, parser.parse_args([])) == tasks.GRID
 
 
 def test_ours_generates_through_the_public_door(reality, monkeypatch):
@@ -225,5 +235,5 @@ def test_ours_generates_through_the_public_door(reality, monkeypatch):
     made = vsae_rows.generate(reality.given, "fast")
     assert made.with_holes.shape == made.complete.shape == (50, 3)
     assert np.isnan(made.with_holes).any()
-    tasks.checked(reality.given, made.complete, fill=False)
-    assert generated.MANY_ROWS == runner.TRIVIAL_ROWS
+    tasks.checked(reality.given, made.complete, holes=False)
+    assert generated.MANY_ROWS == jobs.TRIVIAL_ROWS

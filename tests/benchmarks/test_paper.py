@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from benchmarks.data import Rows
-from benchmarks.paper import pages, runner
+from benchmarks.paper import claims, jobs, pages
+from benchmarks.paper.board import ORDER, TABLE1, Board
+from benchmarks.paper.jobs import BENCHMARK, PLANS, TABLES, UNIQUE, Experiment, jobs_of, measured, plan_of
 from benchmarks.paper.methods import ABLATIONS, DEFAULT, DEFAULT_CHANGES, METHODS, PAPER, PAPER_CHANGES, run_method
-from benchmarks.paper.runner import PLANS, TABLES, UNIQUE, Experiment, Runner, plan_of
+from benchmarks.processes import Processes, RunFailed
+from benchmarks.runs import Mode, run
 from vsae.baselines import BASELINES
 from vsae.data.schema import Schema, categorical, real
 from vsae.fitting.fit import fit
@@ -22,7 +25,7 @@ from vsae.model.config import VSAEConfig
 needs_data = pytest.mark.skipif(
     "VSAE_DATA" not in os.environ, reason="VSAE_DATA is not set: the UCI tables are not here"
 )
-ROWS = sorted((Path(__file__).parents[2] / "results" / "paper").glob("*.json"))
+ROWS = BENCHMARK.rows(Path(__file__).parents[2] / "results")
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def small_table(monkeypatch):
         schema = Schema([real("a"), real("b"), categorical("c", 3)])
         return Rows(table, schema, columns, np.ones((120, 3), dtype=bool))
 
-    monkeypatch.setattr(runner, "load", load)
+    monkeypatch.setattr(jobs, "load", load)
 
 
 # --- what is run
@@ -76,13 +79,13 @@ def test_ablations_name_settings_that_differ_from_their_preset(changes):
 def test_a_mistyped_ablation_is_no_run_of_the_whole_model(small_table):
     task = Experiment("yeast", "mcar", 0.5).task(0)
     with pytest.raises(ValueError, match="there is no method 'VSAE paper: no ME'"):
-        run_method(f"{PAPER}: no ME", [task])
+        run_method(f"{PAPER}: no ME", task)
 
 
 @pytest.mark.parametrize("method", [*METHODS, f"{PAPER}: no EM", f"{DEFAULT}: noise in the holes"])
 def test_a_run_gives_a_row_a_seed(small_table, method):
     quick = {"steps": 20, "epochs": 2}
-    rows = runner.rows_of(Experiment("yeast", "mcar", 0.5), method, (3, 4), "cpu", **quick)
+    rows = [measured("yeast", "mcar", 0.5, method, seed, "cpu", **quick) for seed in (3, 4)]
     assert [row["seed"] for row in rows] == [3, 4]
     for row in rows:
         for where in ("in_sample", "new_rows"):
@@ -98,53 +101,47 @@ def test_all_methods_get_the_same_holes(small_table):
     one, again = (Experiment("yeast", "mcar", 0.5).task(5) for _ in range(2))
     assert np.array_equal(one.train_mask, again.train_mask)
     assert not np.array_equal(one.train_mask, Experiment("yeast", "mcar", 0.5).task(6).train_mask)
-    first, second = (run_method("MICE", [task])[0] for task in (one, again))
-    assert first.new_rows == second.new_rows
+    first, second = (run_method("MICE", task) for task in (one, again))
+    assert first["new_rows"] == second["new_rows"]
 
 
 def test_what_is_there_is_not_run_again(tmp_path, monkeypatch):
     calls = []
 
-    class Done:
-        returncode = 0
-        stderr = ""
+    def ours(self, module, job):
+        calls.append((module, job["seed"]))
+        return row_of("AE", 0.9, job["seed"])
 
-        def __init__(self, seeds):
-            self.stdout = json.dumps([row_of("AE", 0.9, seed) for seed in seeds])
-
-    def run(command, **options):
-        seeds = json.loads(command[-1])[2]
-        calls.append(seeds)
-        return Done(seeds)
-
-    monkeypatch.setattr(runner.subprocess, "run", run)
+    monkeypatch.setattr(Processes, "ours", ours)
     said = []
+    plan, store = [(Experiment("yeast", "mcar", 0.5), "AE")], BENCHMARK.store(tmp_path)
     for seeds in ((0, 1), (0, 1, 2)):
-        runner.run(Runner(tmp_path), [(Experiment("yeast", "mcar", 0.5), "AE")], seeds, report=said.append)
-    assert calls == [[0, 1], [2]]
-    assert len(list(tmp_path.glob("*.json"))) == 3
+        run(BENCHMARK, jobs_of(plan, seeds), store, Processes(), report=said.append)
+    assert calls == [("benchmarks.paper.jobs", seed) for seed in (0, 1, 2)]
+    assert [path.name for path in tmp_path.iterdir()] == ["paper-yeast.jsonl"]
+    assert [row["seed"] for row in store.rows()] == [0, 1, 2]
     assert sum("(there)" in line for line in said) == 2
-    runner.run(Runner(tmp_path, again=True), [(Experiment("yeast", "mcar", 0.5), "AE")], (0,), report=said.append)
-    assert calls[-1] == [0]
+    run(BENCHMARK, jobs_of(plan, (0,)), store, Processes(), Mode(force=True), report=said.append)
+    assert calls[-1] == ("benchmarks.paper.jobs", 0)
 
 
 def test_a_run_that_fails_is_said_and_the_others_go_on(tmp_path, monkeypatch):
-    class Failed:
-        returncode, stdout, stderr = 1, "", "Traceback …\nMemoryError: too large"
+    def ours(self, module, job):
+        raise RunFailed("MemoryError: too large")
 
-    monkeypatch.setattr(runner.subprocess, "run", lambda *_, **__: Failed())
+    monkeypatch.setattr(Processes, "ours", ours)
     said = []
     plan = [(Experiment("yeast", "mcar", 0.5), method) for method in ("AE", "VAE")]
     with pytest.raises(ValueError, match="2 of 2 runs failed"):
-        runner.run(Runner(tmp_path), plan, (0,), report=said.append)
-    assert [line.endswith("FAILED: MemoryError: too large") for line in said] == [True, True]
+        run(BENCHMARK, jobs_of(plan, (0,)), BENCHMARK.store(tmp_path), Processes(), report=said.append)
+    assert [line.endswith("failed: MemoryError: too large") for line in said] == [True, True]
     assert not list(tmp_path.iterdir())
 
 
 @needs_data
 def test_phishing_without_copies_has_none():
-    rows = runner.load(UNIQUE)
-    assert len(np.unique(rows.matrix(), axis=0)) == len(rows) < len(runner.load("phishing"))
+    rows = jobs.load(UNIQUE)
+    assert len(np.unique(rows.matrix(), axis=0)) == len(rows) < len(jobs.load("phishing"))
 
 
 @needs_data
@@ -152,9 +149,9 @@ def test_phishing_without_copies_has_none():
 @pytest.mark.parametrize("table", TABLES)
 def test_trains_with_finite_terms_and_generates_the_right_share_of_holes(table):
     epochs = 23 if table in ("mushroom", "phishing") else 60
-    row = runner.rows_of(Experiment(table, "mcar", 0.5), PAPER, [1], "cpu", epochs=epochs)[0]
+    row = measured(table, "mcar", 0.5, PAPER, 1, "cpu", epochs=epochs)
     assert row["finite"]
-    assert row["curve"][-1]["x_unobserved"] < 0  # the E step was on
+    assert row["curve"]["x_unobserved"][-1] < 0  # the E step was on
     assert row["missing_sampled"] == pytest.approx(row["missing"], abs=0.02)
 
 
@@ -173,9 +170,9 @@ def test_cells_are_means_and_deviations_and_the_best_are_bold():
     rows = [row_of("AE", x, s) for s, x in enumerate((0.8, 0.9, 1.0))]
     rows += [row_of("VAE", x, s) for s, x in enumerate((0.82, 0.92, 1.02))]
     rows += [row_of("CVAE", x, s) for s, x in enumerate((1.1, 1.2, 1.3))]
-    board = pages.Board(rows)
+    board = Board(rows)
     column = ("yeast", "mcar0.5", "nrmse")
-    text = pages.error_table(board, [column], pages.ORDER, paper={("VAE", column): 0.461})
+    text = pages.error_table(board, [column], ORDER, paper={("VAE", column): 0.461})
     assert "| AE | **0.900 ± 0.100** |" in text
     assert "| VAE | **0.920 ± 0.100** (0.461) |" in text  # within one deviation of the best
     assert "| CVAE | 1.200 ± 0.100 |" in text
@@ -186,30 +183,28 @@ def test_cells_are_means_and_deviations_and_the_best_are_bold():
 def board_of(errors, rates=(0.5,), **more):
     """Three seeds of each method on every data set; `errors` maps methods to a share of the trivial error."""
     rows = {}
-    for (table, _, measure), rate, (method, share), seed in itertools.product(
-        pages.TABLE1, rates, errors.items(), range(3)
-    ):
+    for (table, _, measure), rate, (method, share), seed in itertools.product(TABLE1, rates, errors.items(), range(3)):
         trivial = (1.0 if measure == "nrmse" else 0.4) + 0.01 * seed
         row = rows.setdefault((table, rate, method, seed), row_of(method, 1.0, seed, table) | {"rate": rate, **more})
         row["new_rows"] = row["new_rows"] | {measure: share(rate) * trivial, f"{measure}_trivial": trivial}
-    return pages.Board(rows.values())
+    return Board(rows.values())
 
 
 def test_claims_are_judged_by_the_rows_and_left_out_without_them():
-    assert pages.claims(pages.Board([])) == ""
+    assert claims.claims(Board([])) == ""
     rivals = {name: lambda rate: 1.0 for name in BASELINES if name != "MIWAE"}
-    text = pages.claims(board_of({PAPER: lambda rate: 0.9, **rivals}))
+    text = claims.claims(board_of({PAPER: lambda rate: 0.9, **rivals}))
     assert "has it in 6 of 6; it is better than the mean or mode by more than 1 % in 6." in text
     assert "HI-VAE" not in text.split("spread")[1]
-    worse = pages.claims(board_of({PAPER: lambda rate: 1.01, **rivals}))
+    worse = claims.claims(board_of({PAPER: lambda rate: 1.01, **rivals}))
     assert "has it in 0 of 6; it is better than the mean or mode by more than 1 % in 0." in worse
     ratios = board_of({"HI-VAE": lambda rate: rate, PAPER: lambda rate: 1.0}, rates=(0.3, 0.5, 0.7))
-    text = pages.claims(ratios)
+    text = claims.claims(ratios)
     assert "Not here: 0.123 at .3, 0.205 at .5." in text
     assert "White wine 1.010 → 1.010" in text
     assert len(pages.ratio_panels(ratios)) == 6
     rows = [row_of(f"{PAPER}: {w} only", x, 0) for w, x in (("collective", 0.9), ("attributive", 0.95))]
-    assert "Yeast: 0.900 and 0.950" in pages.claims(pages.Board(rows))
+    assert "Yeast: 0.900 and 0.950" in claims.claims(Board(rows))
 
 
 def test_latents_and_masks_are_reported_from_the_rows():
@@ -217,7 +212,7 @@ def test_latents_and_masks_are_reported_from_the_rows():
     rows = [row_of(PAPER, 1.0, s, latents=idle, missing=0.5, missing_sampled=0.49 + 0.01 * s) for s in range(3)]
     rows += [row_of("VAE", 0.8, 0, latents={"active": 5, "of": 20, "kl": 1.25})]
     rows += [row_of("AE", 0.9, 0, latents={"active": 5, "of": 20, "kl": None})]
-    board = pages.Board(rows)
+    board = Board(rows)
     table = pages.collapse_table(board)
     assert "3 seen, 0 hidden of 40; 0.30, 0.00" in table
     assert "| VAE | – | – | 5 of 20; 1.25 |" in table
@@ -226,16 +221,13 @@ def test_latents_and_masks_are_reported_from_the_rows():
     text = pages.idle_latents(board)
     assert "in 1 pairs" in text
     assert "in use in 2: 2 of them are below .99, the lowest at 0.80" in text
-    assert "| VAE | **0.800** [1] |" in pages.error_table(board, [("yeast", "mcar0.5", "nrmse")], pages.ORDER)
+    assert "| VAE | **0.800** [1] |" in pages.error_table(board, [("yeast", "mcar0.5", "nrmse")], ORDER)
 
 
 def test_figures_are_drawn_and_linked_when_there_is_something_to_draw(tmp_path):
     pytest.importorskip("matplotlib")
-    folder = tmp_path / "paper"
-    folder.mkdir()
     rows = [row_of(m, 0.9, s) for m in (DEFAULT, f"{DEFAULT}: collective only") for s in range(2)]
-    for i, row in enumerate(rows):
-        (folder / f"{i}.json").write_text(json.dumps(row))
+    BENCHMARK.store(tmp_path).add(*rows)
     assert list(pages.figures(tmp_path)) == ["paper-ablation.svg"]
     text = pages.page(tmp_path)
     assert "figures/paper-ablation.svg" in text
@@ -245,16 +237,11 @@ def test_figures_are_drawn_and_linked_when_there_is_something_to_draw(tmp_path):
 def test_committed_rows_are_of_the_preset_and_finite():
     preset = json.loads(json.dumps(VSAEConfig.paper().to_json()))
     found = 0
-    for path in ROWS:
-        row = json.loads(path.read_text())
-        assert (
-            path.name
-            == Runner().path(Experiment(row["table"], row["mechanism"], row["rate"]), row["method"], row["seed"]).name
-        )
+    for row in ROWS:
         assert row.get("finite", True)
         if row["method"] == PAPER:
             found += 1
-            said = row["config"]  # it may have settings that are gone since, and lack those for images
+            said = row["settings"]  # it may have settings that are gone since, and lack those for images
             there = {n: x for n, x in preset.items() if n in said}
             known = {n: {k: said[n][k] for k in x} if isinstance(x, dict) else said[n] for n, x in there.items()}
             assert known == there

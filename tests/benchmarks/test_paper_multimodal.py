@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.digits import DigitReader
-from benchmarks.paper import multimodal, multimodal_page, runner
+from benchmarks.paper import multimodal, multimodal_page
+from benchmarks.paper.digits import DigitReader
+from benchmarks.paper.jobs import MULTIMODAL, PLANS, measured, plan_of
 from benchmarks.paper.methods import DEFAULT, PAPER
 from benchmarks.paper.multimodal import FLAT, METHODS, ORACLE, RIVALS, SETS, TRIVIAL, Task
-from benchmarks.paper.runner import PLANS, Experiment, plan_of
-from benchmarks.pictures import grid, packed, png, unpacked
+from benchmarks.paper.pictures import as_bytes, grid, png
 from vsae.data.schema import Schema, categorical, image, vector
 from vsae.datasets import Modalities
 from vsae.model.config import NetShape
@@ -57,34 +57,35 @@ def test_every_set_and_method_is_planned():
     assert {m for _, m in plan} == set(METHODS) == {TRIVIAL, ORACLE, *RIVALS, PAPER, FLAT, DEFAULT}
     assert {e.rate for e, _ in plan if e.table == "mnist+mnist"} == {0.3, 0.5, 0.7}
     assert plan == PLANS["multimodal"]
-    assert runner.Runner().path(*plan[0], 1).parent.name == "multimodal"
+    assert MULTIMODAL.store().path.name == "multimodal.jsonl"
 
 
 @pytest.mark.parametrize("table", SETS)
 @pytest.mark.parametrize("method", [TRIVIAL, "AE", "VAE", "CVAE", "MVAE", "HI-VAE", PAPER, FLAT, DEFAULT])
 def test_a_run_gives_a_row_a_seed(table, method):
     changes = {} if method == TRIVIAL else QUICK
-    rows = runner.rows_of(Experiment(table, "mcar", 0.5), method, (0, 1), "cpu", **changes)
+    rows = [measured(table, "mcar", 0.5, method, seed, "cpu", **changes) for seed in (0, 1)]
     assert [row["seed"] for row in rows] == [0, 1]
+    assert "pictures" not in rows[1]
+    assert ("pictures" in rows[0]) == (table != "mosi" and method in (PAPER, DEFAULT))
     for row in rows:
+        row = {name: value for name, value in row.items() if name != "pictures"}
         assert set(row["errors"]) == set(small_set(table, "test").columns)
         assert all(np.isfinite([e["all"], e["given"]]).all() for e in row["errors"].values())
         assert json.dumps(row)
-        assert multimodal.line(row)
+        assert multimodal.in_words(row)
         if table == "mnist+mnist" and method != TRIVIAL:
             assert (row["coherence"]["pairs"] is None) == (method == "AE")
-    if method != TRIVIAL:
-        assert ("pictures" in rows[0]) == (table != "mosi")
 
 
 def test_the_oracle_knows_the_class_where_something_is_given():
     task = Task.of("mnist+mnist", 0.5, 0)
-    (oracle,), (mean,) = (multimodal.run_method(method, [task]) for method in (ORACLE, TRIVIAL))
+    oracle, mean = (multimodal.run_method(method, task)["errors"] for method in (ORACLE, TRIVIAL))
     for name in ("digit1", "digit2"):
-        assert oracle.errors[name]["given"] < 2e-3  # here a class has next to no style
-        assert oracle.errors[name]["given"] < oracle.errors[name]["all"] < mean.errors[name]["all"]
-    (labels,) = multimodal.run_method(ORACLE, [Task.of("fashion", 0.5, 0)])
-    assert set(labels.errors) == {"image"}
+        assert oracle[name]["given"] < 2e-3  # here a class has next to no style
+        assert oracle[name]["given"] < oracle[name]["all"] < mean[name]["all"]
+    labels = multimodal.run_method(ORACLE, Task.of("fashion", 0.5, 0))
+    assert set(labels["errors"]) == {"image"}
 
 
 def test_errors_are_those_of_hidden_cells():
@@ -106,14 +107,16 @@ def test_masks_are_the_same_for_every_method_and_vary_with_the_seed():
 
 
 def test_the_page_is_made_of_rows(tmp_path):
-    folder = tmp_path / "paper" / "multimodal"
-    folder.mkdir(parents=True)
     assert multimodal_page.page(tmp_path) is None
     for table in ("mnist+mnist", "fashion"):
         for method in (TRIVIAL, ORACLE, PAPER, DEFAULT):
             changes = {} if method in (TRIVIAL, ORACLE) else QUICK
-            for row in runner.rows_of(Experiment(table, "mcar", 0.5), method, (0, 1), "cpu", **changes):
-                (folder / f"{table}-{method}-{row['seed']}.json".replace("/", "_")).write_text(json.dumps(row))
+            rows = [measured(table, "mcar", 0.5, method, seed, "cpu", **changes) for seed in (0, 1)]
+            MULTIMODAL.store(tmp_path).add(*rows)
+            given = rows[0].get("pictures", {})
+            kept = next(row for row in MULTIMODAL.rows(tmp_path) if (row["table"], row["method"]) == (table, method))
+            assert list(kept.get("pictures", {})) == list(given)
+            assert all(np.array_equal(kept["pictures"][name], x) for name, x in given.items())
     text = multimodal_page.page(tmp_path)
     assert "| class mean |" in text
     assert "wanted: +3 %" in text
@@ -126,9 +129,10 @@ def test_the_page_is_made_of_rows(tmp_path):
     assert "multimodal-mnist-paper-generated.png" in drawn
 
 
-def test_pictures_survive_packing_and_stand_side_by_side():
+def test_pictures_stay_as_they_are_as_bytes_and_stand_side_by_side():
     pictures = np.random.default_rng(0).integers(256, size=(2, 3, 5, 4)).astype(np.uint8)
-    assert np.array_equal(unpacked(packed(pictures)), pictures)
+    assert np.array_equal(as_bytes(pictures), pictures)
+    assert np.array_equal(as_bytes(pictures / 255), pictures)
     pixels = grid([pictures, pictures[:, :1]], scale=1)
     assert np.array_equal(255 - pixels[:5, :4], pictures[0, 0])
     assert png(pixels).endswith(b"IEND\xaeB`\x82")

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from benchmarks import data
-from benchmarks.peers import runner as module
 from benchmarks.peers.adapters import task as exchange
-from benchmarks.peers.grid import CORE, FULL, Grid, Task, mechanism_and_rate
-from benchmarks.peers.processes import ADAPTERS, THREADS, Method
-from benchmarks.peers.runner import METHODS, Runner
+from benchmarks.peers.grid import CORE, FULL, Grid, Task, TaskData, mechanism_and_rate, plan
+from benchmarks.peers.jobs import BENCHMARK, METHODS, assuming_timeouts
+from benchmarks.processes import ADAPTERS, THREADS, Method, Processes
+from benchmarks.runs import Mode, run
+from benchmarks.store import Store
 from vsae.data.schema import Schema, categorical, real
 
 sys.path.insert(0, str(ADAPTERS))  # as for a script in that folder
@@ -42,16 +43,28 @@ def _tiny_table(monkeypatch):
 def adapter(monkeypatch, tmp_path):
     """A method "ours" that runs the given code."""
 
-    def make(code: str) -> Runner:
+    def make(code: str) -> None:
         (tmp_path / "ours.py").write_text(code)
         monkeypatch.setitem(METHODS, "ours", Method(None, str(tmp_path / "ours.py")))
-        return Runner(tmp_path, limit=20)
 
     return make
 
 
-def row_of(runner: Runner, method: str, task: Task = TASK) -> dict:
-    return json.loads(runner.path(task, method).read_text())
+@pytest.fixture
+def store(tmp_path) -> Store:
+    return BENCHMARK.store(tmp_path)
+
+
+def one(store: Store, method: str, task: Task = TASK, limit: float = 20, benchmark=BENCHMARK, **options) -> str:
+    """Run a method on a task; the line about it."""
+    lines: list[str] = []
+    processes = Processes(limit, options.pop("threads", 1), options.pop("environments", Processes.environments))
+    run(benchmark, [{**asdict(task), "method": method}], store, processes, Mode(**options), report=lines.append)
+    return lines[0]
+
+
+def row_of(store: Store, method: str, task: Task = TASK) -> dict:
+    return next(row for row in store.rows() if store.key_of(row) == (*asdict(task).values(), method))
 
 
 # --- tasks
@@ -144,60 +157,61 @@ def test_constant_columns_can_be_left_out_and_put_back():
 # --- runs
 
 
-def test_a_run_becomes_a_row_and_is_not_repeated(tmp_path):
+def test_a_run_becomes_a_row_and_is_not_repeated(store):
     lines: list[str] = []
-    runner, grid = Runner(tmp_path), Grid(("tiny",), (("mcar", 0.3),), (11,))
-    module.run(runner, grid, ["mean/mode"], report=lines.append)
-    row = row_of(runner, "mean/mode")
-    assert runner.path(TASK, "mean/mode").name == "tiny-mcar0.3-seed11-mean-mode.json"
+    jobs = plan(Grid(("tiny",), (("mcar", 0.3),), (11,)), METHODS, ["mean/mode"])
+    run(BENCHMARK, jobs, store, Processes(), report=lines.append)
+    row = row_of(store, "mean/mode")
+    assert store.path.name == "peers.jsonl"
     assert row["status"] == "ok"
     for part in ("in_sample", "new_rows"):
         assert row[part]["nrmse"] == pytest.approx(row[part]["nrmse_trivial"])
         assert row[part]["pfc"] == pytest.approx(row[part]["pfc_trivial"])
     assert (row["rows"], row["columns"]) == (60, 4)
     assert 5 < row["memory_mb"] < 120  # numpy alone: not what this process holds
-    before = runner.path(TASK, "mean/mode").stat()
-    module.run(runner, grid, ["mean/mode"], report=lines.append)
-    assert runner.path(TASK, "mean/mode").stat().st_mtime_ns == before.st_mtime_ns
+    before = store.path.stat()
+    run(BENCHMARK, jobs, store, Processes(), report=lines.append)
+    assert store.path.stat().st_mtime_ns == before.st_mtime_ns
     assert len(lines) == 2
     assert "NRMSE" in lines[0]
     assert lines[1].endswith("(there)")
 
 
-def test_a_wrong_shape_is_a_failed_row_of_one_line_run_again_only_if_asked(adapter):
+def test_a_wrong_shape_is_a_failed_row_of_one_line_run_again_only_if_asked(adapter, store):
     code = """
 import json, sys
 import numpy as np
 np.savez(sys.argv[-1] + "/answer.npz", train=np.zeros((2, 2)))
 open(sys.argv[-1] + "/answer.json", "w").write(json.dumps({"version": "0", "seconds": 0.0, "seconds_new": None}))
 """
-    runner = adapter(code)
-    runner.one(TASK, "ours")
-    row = row_of(runner, "ours")
+    adapter(code)
+    one(store, "ours")
+    row = row_of(store, "ours")
     assert (row["status"], row["in_sample"]) == ("failed", None)
     assert row["error"] == "ValueError: the answer for the train rows has shape (2, 2), not (48, 4)"
     adapter("raise RuntimeError('/some/where/x.py broke\\nin two lines')")
-    assert "(2, 2)" in runner.one(TASK, "ours")
-    assert "RuntimeError: x.py broke" in Runner(runner.out, again=True).one(TASK, "ours")
+    assert "(2, 2)" in one(store, "ours")
+    assert "RuntimeError: x.py broke" in one(store, "ours", again=True)
 
 
-def test_a_run_over_the_limit_is_killed_with_its_children(adapter, tmp_path):
+def test_a_run_over_the_limit_is_killed_with_its_children(adapter, store, tmp_path):
     code = f"""
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
 open({str(tmp_path / "child")!r}, "w").write(str(child.pid))
 time.sleep(60)
 """
-    runner = Runner(adapter(code).out, limit=1, assume_timeouts=True)
+    adapter(code)
+    assuming = replace(BENCHMARK, measured=assuming_timeouts(store))
     began = time.monotonic()
-    assert "timed out at 1 s" in runner.one(TASK, "ours")
+    assert "timed out at 1 s" in one(store, "ours", limit=1, benchmark=assuming)
     assert time.monotonic() - began < 10
-    assert row_of(runner, "ours")["status"] == "timed out"
+    assert row_of(store, "ours")["status"] == "timed out"
     assert gone(int((tmp_path / "child").read_text()))
 
     other = Task("tiny", "nmar", 0.3, 12)
-    assert "assumed out" in runner.one(other, "ours")
-    assert row_of(runner, "ours", other)["assumed"] is True
+    assert "assumed out" in one(store, "ours", other, limit=1, benchmark=assuming)
+    assert row_of(store, "ours", other)["assumed"] is True
 
 
 def gone(pid: int) -> bool:
@@ -214,17 +228,17 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_threads_are_set(adapter):
+def test_threads_are_set(adapter, store):
     code = f"import os, sys\nsys.exit('Error: ' + str([os.environ[name] for name in {THREADS}]))"
-    runner = Runner(adapter(code).out, threads=3)
-    runner.one(TASK, "ours")
-    assert row_of(runner, "ours")["error"] == f"Error: {['3'] * len(THREADS)}"
+    adapter(code)
+    one(store, "ours", threads=3)
+    assert row_of(store, "ours")["error"] == f"Error: {['3'] * len(THREADS)}"
 
 
-def test_without_an_environment_there_is_no_row(tmp_path):
-    runner = Runner(tmp_path, environments=tmp_path / "none")
-    assert runner.one(TASK, "miceforest").endswith("no environment; run `make peers`")
-    assert not list(tmp_path.glob("*.json"))
+def test_without_an_environment_there_is_no_row(store, tmp_path):
+    line = one(store, "miceforest", environments=tmp_path / "none")
+    assert line.endswith("no environment; run `make peers`")
+    assert not list(tmp_path.iterdir())
 
 
 def test_every_method_of_ours_has_its_script():
@@ -242,7 +256,7 @@ def answered(request):
     rng = np.random.default_rng(1)
     mask = rng.random((200, 4)) > 0.3
     train, new = np.arange(150), np.arange(150, 200)
-    made = module.TaskData(0, rows.take(train), mask[train], rows.take(new), mask[new])
+    made = TaskData(0, rows.take(train), mask[train], rows.take(new), mask[new])
     return made, chains.impute(made.given(), request.param)
 
 
@@ -268,7 +282,7 @@ def test_new_rows_may_have_a_level_or_a_hole_that_training_rows_had_not(method):
     mask[:60, 0] = True  # x is complete in training
     mask[60:, 0] = False
     rows.columns["third"][60:] = 3
-    made = module.TaskData(0, rows.take(np.arange(60)), mask[:60], rows.take(np.arange(60, 80)), mask[60:])
+    made = TaskData(0, rows.take(np.arange(60)), mask[:60], rows.take(np.arange(60, 80)), mask[60:])
     answer = chains.impute(made.given(), method)
     exchange.checked(made.given(), "new", answer.new)
     known = mask[60:, 1]

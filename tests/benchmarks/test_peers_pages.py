@@ -1,6 +1,5 @@
 """The benchmark's page says what its rows say; the rows here are made up so that every number is known."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -8,6 +7,8 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.peers import cells, pages
+from benchmarks.peers.jobs import BENCHMARK, LONG
+from benchmarks.peers.seconds import points_of
 
 ROOT = Path(__file__).parents[2]
 YEAST, CONCRETE, MUSHROOM = (
@@ -47,10 +48,7 @@ def rows():
 @pytest.fixture
 def written(tmp_path):
     def write(rows):
-        (tmp_path / "peers").mkdir(exist_ok=True)
-        for (table, seed, method), content in rows.items():
-            name = f"{table}-mcar0.5-seed{seed}-{method.replace('/', '-')}.json"
-            (tmp_path / "peers" / name).write_text(json.dumps(content))
+        BENCHMARK.store(tmp_path).add(*rows.values())
         return tmp_path
 
     return write
@@ -155,11 +153,7 @@ def test_seconds_of_a_run_that_timed_out_are_a_bound(rows, written):
 def test_a_longer_table_has_a_part_of_its_own_and_counts_nowhere_else(rows, written):
     folder = written(rows)
     before = pages.page(folder)
-    (folder / "long").mkdir()
-    for method in ERRORS:
-        (folder / "long" / f"{method.replace('/', '-')}.json").write_text(
-            json.dumps(row("yeast", 11, method, rows=6250))
-        )
+    LONG.store(folder).add(*(row("yeast", 11, method, rows=6250) for method in ERRORS))
     text = pages.page(folder)
     part = section(text, "Time")
     assert "5,000 rows" in part
@@ -176,7 +170,7 @@ def test_every_loss_is_listed(rows, written):
 
 def test_a_point_without_some_results_is_placed_through_ours(rows):
     rows["mushroom", 11, "knn"] |= failed("timed out")
-    vsae, knn = sorted(pages._points(list(rows.values()), cells.board(rows.values())), key=lambda p: p.method != "vsae")
+    vsae, knn = sorted(points_of(list(rows.values()), cells.board(rows.values())), key=lambda p: p.method != "vsae")
     assert (vsae.whole, knn.whole) == (True, False)
     assert vsae.ratio == pytest.approx((0.8 * 0.66 * 0.4) ** (1 / 3))
     assert knn.ratio == pytest.approx(vsae.ratio * (1.1 / 0.8 * 0.6 / 0.66) ** 0.5)

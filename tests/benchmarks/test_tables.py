@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 def test_pages_are_what_the_rows_make_them(name):
     page = ROOT / "docs" / name
     text = page.read_text() if page.exists() else None
-    assert text == PAGES[name](ROOT / "results"), "run `vsae bench tables`"
+    assert text == PAGES[name](ROOT / "results"), "run `python -m benchmarks tables`"
 
 
 def test_figures_are_what_the_rows_make_them():
@@ -21,4 +21,4 @@ def test_figures_are_what_the_rows_make_them():
     there = {path.name: path.read_text() for path in (ROOT / "docs" / "figures").glob("*.svg")}
     if any(f"Matplotlib v{matplotlib.__version__}," not in svg for svg in there.values()):
         pytest.skip("drawn by another matplotlib")
-    assert there == figures(ROOT / "results"), "run `vsae bench tables`"
+    assert there == figures(ROOT / "results"), "run `python -m benchmarks tables`"

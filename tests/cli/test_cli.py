@@ -16,7 +16,6 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from benchmarks import scaling, sizes
 from vsae import load
 from vsae.cli.app import app
 from vsae.cli.demo import run
@@ -284,7 +283,7 @@ def test_real_tables_change_in_their_holes_only(tmp_path, name, holes):
     assert {a for a, _ in changed} == {""}
 
 
-# --- demo and benchmarks
+# --- demo
 
 
 def test_demo_runs_from_the_command_line():
@@ -323,33 +322,3 @@ def test_a_table_to_compare_with_is_read_as_it_was(tmp_path):
     assert invoke("fit", table, "-o", tmp_path / "m", "--steps", 3, *options).exit_code == 0
     done = invoke("sample", tmp_path / "m", "-n", 5, "-o", tmp_path / "s.csv", "--against", table, *options)
     assert done.exit_code == 0, done.output
-
-
-def test_bench_sizes_fits_a_table_of_any_shape_and_keeps_its_row(tmp_path):
-    module = [sys.executable, "-m", "benchmarks", "sizes", "--effort", "fast", "--out", str(tmp_path)]
-    done = subprocess.run([*module, "--shapes", "30x4"], capture_output=True, text=True, check=True)
-    row = json.loads((tmp_path / "30x4-fast.json").read_text())
-    assert (row["rows"], row["columns"], set(sizes.measures(row))) == (30, 4, {"nrmse", "pfc"})
-    assert done.stdout.strip() == sizes.line(row)
-    again = invoke("bench", "sizes", "--shapes", "30x4", "--effort", "fast", "--out", tmp_path)
-    assert again.output.strip() == sizes.line(row)  # its seconds too: it is not run again
-    wrong = invoke("bench", "sizes", "--shapes", "30")
-    assert wrong.exit_code == 1
-    assert "ROWSxCOLUMNS" in wrong.output
-
-
-def test_bench_scaling_prints_a_table_and_writes_rows(tmp_path):
-    out = tmp_path / "rows.json"
-    module = [sys.executable, "-m", "benchmarks", "scaling", "--sizes", "4", "--tables", "mixed", "--out", str(out)]
-    done = subprocess.run(module, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    saved = json.loads(out.read_text())
-    assert {row["what"] for row in saved["rows"]} == {"step", "loop", "impute", "e-step"}
-    assert "E step of 100 samples at M = 30, times a step without" in saved["summary"]
-    assert done.stdout.splitlines()[0].split()[:2] == ["table", "M"]
-
-
-def test_slope_is_one_for_linear_and_two_for_quadratic():
-    rows = [{"attributes": m, "linear": 3 * m, "square": m**2} for m in (10, 100, 300, 3000)]
-    assert abs(scaling.slope(rows, "linear") - 1) < 1e-9
-    assert abs(scaling.slope(rows, "square") - 2) < 1e-9

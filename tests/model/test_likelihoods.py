@@ -10,8 +10,8 @@ from scipy.special import expit
 
 from vsae.data.encoding import Encoding
 from vsae.data.schema import Schema, binary, categorical, count, ordinal, positive, real, vector
-from vsae.model.likelihoods import Bernoulli, CensoredGaussian, Gaussian, Vector, head_for
-from vsae.model.likelihoods.gaussian import log_normal_mass
+from vsae.model.likelihoods import Bernoulli, Gaussian, Vector, head_for
+from vsae.model.likelihoods.gaussian import CensoredGaussian, log_normal_mass
 from vsae.model.likelihoods.levels import Cumulative, SegmentedCategorical, Segments
 
 LOC, LOG_SCALE = torch.randn(1, 50, 3), 0.4 * torch.randn(1, 50, 3)

@@ -12,7 +12,7 @@ from task import Task, timed
 from vsae_imputer import imputer_for
 
 import vsae
-from vsae.estimator import VSAEImputer
+from vsae import VSAEImputer
 from vsae.fitting.presets import Effort
 
 

@@ -9,7 +9,7 @@ import torch
 from task import Answer, Task, run, timed
 
 import vsae
-from vsae.estimator import VSAEImputer
+from vsae import VSAEImputer
 from vsae.fitting.presets import EFFORTS, Effort
 from vsae.table import Table
 

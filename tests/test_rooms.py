@@ -41,7 +41,7 @@ class Room(NamedTuple):
 def rooms() -> list[Room]:
     found = []
     for names, files, forbidden in re.findall(
-        r"^\| (`[^|]+) \| ([^|]*) \| ([^|]*) \|$", DESIGN.split("## One fit")[0], re.M
+        r"^\| (`(?!src)[^|]+) \| ([^|]*) \| ([^|]*)\|$", DESIGN.split("## One fit")[0], re.M
     ):
         words = [word.strip() for word in forbidden.split(",") if word.strip()]
         unknown = [word for word in words if word not in FORBIDDEN]
@@ -49,7 +49,7 @@ def rooms() -> list[Room]:
         for name in re.findall(r"`([\w/.]+)`", names):
             room = name.removesuffix("/").removesuffix(".py")
             found.append(Room(room, re.findall(r"`(\w+)`", files), set().union(*(FORBIDDEN[word] for word in words))))
-    return [room for room in found if room.name != "src/vsae"]
+    return found
 
 
 ROOMS = rooms()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from vsae.data.encoding import Encoding
 from vsae.data.schema import Schema, binary, categorical, count, group, ordinal, positive, real, vector
+from vsae.fitting.presets import Effort, config_for
 from vsae.model.config import VSAEConfig
 from vsae.model.nets import NetShape
 
@@ -70,6 +73,18 @@ def rows_of(schema: Schema, n: int, seed: int = 0) -> tuple[dict[str, np.ndarray
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def few_steps(monkeypatch) -> int:
+    """The settings that an effort chooses, but with this number of training steps where none is asked for."""
+    steps = 15
+
+    def config(schema: Schema, rows: int, effort: Effort = "default", **changes: Any) -> VSAEConfig:
+        return config_for(schema, rows, effort, **{"steps": steps, "evaluate_every": 5, **changes})
+
+    monkeypatch.setattr("vsae.estimator.config_for", config)
+    return steps
 
 
 @pytest.fixture

@@ -34,10 +34,7 @@ def invoke(*arguments: object, stdin: str | None = None):
     return CliRunner().invoke(app, [str(a) for a in arguments], input=stdin)
 
 
-@pytest.fixture(autouse=True)
-def short_fits(monkeypatch):
-    """The default of the command line, with fewer steps."""
-    monkeypatch.setattr("vsae.fitting.fit.VSAEConfig", lambda: VSAEConfig(steps=15, evaluate_every=5))
+pytestmark = pytest.mark.usefixtures("few_steps")
 
 
 @pytest.fixture
@@ -119,9 +116,10 @@ def test_schema_and_missing_codes(tmp_path):
 # --- fit, sample, inspect
 
 
-def test_fit_then_everything_from_the_model(clinic_csv, tmp_path):
+def test_fit_then_everything_from_the_model(clinic_csv, tmp_path, few_steps):
     model = tmp_path / "clinic.vsae"
     assert invoke("fit", clinic_csv, "-o", model, "-q").exit_code == 0
+    assert load(model).fitted_.model.config.steps == few_steps
     assert sorted(p.name for p in tmp_path.iterdir()) == ["clinic.csv", "clinic.vsae"]
     filled = invoke("impute", clinic_csv, "--model", model)
     assert filled.exit_code == 0, filled.output

@@ -10,7 +10,8 @@ VENV ?= .venv
 CONSTRAINTS ?= constraints.txt
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-INSTALL := -m pip install --quiet --disable-pip-version-check
+# compiled when first imported, which is sooner than all of it now
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 PYTEST := $(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal --durations 10
 
 # one thread a process: two of them on two busy cores can be fifty times slower than one

@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # compiled when first imported, which is sooner than all of it now
 INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
-PYTEST := $(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal --durations 10
+PYTEST := $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal --durations 10
 
 # one thread a process: two of them on two busy cores can be fifty times slower than one
 export OMP_NUM_THREADS ?= 1

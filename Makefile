@@ -1,28 +1,37 @@
-# make demo   sets up .venv and fills the holes of a built-in table
-# make test   sets up .venv and runs everything CI runs
-# make peers  sets up the environments of the competing imputers, one each under .peers
+# make demo    sets up .venv and fills the missing cells of a built-in table
+# make test    sets up .venv and runs everything CI runs: ruff, mypy, pytest with doctests
+# make slow    runs the tests that train for minutes
+# make oldest  runs the tests on the oldest versions that pyproject.toml allows
+# make wheel   builds the wheel, installs it into an empty environment and runs its demo there
+# make peers   sets up the environments of the competing imputers, one each under .peers
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 VENV ?= .venv
+CONSTRAINTS ?= constraints.txt
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# compiled when first imported, which is sooner than all of it now
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+PYTEST := $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal --durations 10
 
-# one thread: two of them on two busy cores can be fifty times slower than one
+# one thread a process: two of them on two busy cores can be fifty times slower than one
 export OMP_NUM_THREADS ?= 1
+# lets scikit-learn run its last check
+export SCIPY_ARRAY_API ?= 1
 ifneq ($(wildcard ../shared/data),)
 export VSAE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test lint types unit slow bench peers clean
+.PHONY: help setup demo test lint types unit slow oldest wheel bench peers clean
 
 help:
 	@grep -E '^# make' Makefile | sed 's/^# //'
 
 setup: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plots]'
+	$(BIN)/python $(INSTALL) -c $(CONSTRAINTS) -e '.[dev]'
 	@touch $@
 
 demo: $(INSTALLED)
@@ -38,10 +47,21 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 unit: $(INSTALLED)
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q  # the variable lets scikit-learn run its last check
+	$(PYTEST)
 
 slow: $(INSTALLED)
-	$(BIN)/python -m pytest -q -m slow
+	$(PYTEST) -m slow
+
+oldest:
+	$(MAKE) unit VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt
+
+wheel: $(INSTALLED)
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	! $(BIN)/python -m zipfile --list dist/*.whl | grep bench
+	$(PYTHON) -m venv --clear .venv-wheel
+	.venv-wheel/bin/python $(INSTALL) -c constraints.txt dist/*.whl
+	.venv-wheel/bin/vsae demo
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks scaling --force
@@ -50,4 +70,4 @@ peers: $(INSTALLED)
 	$(BIN)/python -m benchmarks environments $(PEERS)
 
 clean:
-	rm -rf $(VENV) .peers .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-wheel dist .peers .pytest_cache .mypy_cache .ruff_cache .hypothesis

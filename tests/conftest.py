@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from vsae.data.encoding import Encoding
-from vsae.data.schema import Schema, binary, categorical, count, group, ordinal, positive, real, vector
+from vsae.data.schema import Schema, binary, categorical, count, group, image, ordinal, positive, real, vector
+from vsae.fitting.presets import Effort, config_for
 from vsae.model.config import NetShape, VSAEConfig
 
 torch.set_num_threads(1)
@@ -22,6 +25,18 @@ PLAIN = {
     "collective": NetShape(16, 2),
     "mask_net": NetShape(8, 2),
     "data_net": NetShape(16, 2),
+}
+
+SMALL = {  # for images
+    "latent_dim": 4,
+    "members": 1,
+    "channels": 8,
+    "image_features": 16,
+    "attributive": NetShape(16, 1),
+    "collective": NetShape(32, 1),
+    "data_net": NetShape(32, 1),
+    "steps": 60,
+    "refit": 0.0,
 }
 
 
@@ -66,9 +81,34 @@ def rows_of(schema: Schema, n: int, seed: int = 0) -> tuple[dict[str, np.ndarray
     return columns, rng.random((n, len(schema))) < 0.7
 
 
+def bars(n: int, seed: int = 0) -> tuple[Schema, dict[str, np.ndarray], np.ndarray]:
+    """A bar at one of four places, upright in one picture, lying in the other; the place as a label and as a number."""
+    rng = np.random.default_rng(seed)
+    place = rng.integers(4, size=n)
+    upright, lying = np.zeros((2, n, 1, 8, 8))
+    for row, at in enumerate(place):
+        upright[row, 0, :, 2 * at : 2 * at + 2] = 1.0
+        lying[row, 0, 2 * at : 2 * at + 2, :] = 0.8
+    columns = {"upright": upright, "lying": lying, "place": place, "number": place + 0.1 * rng.normal(size=n)}
+    schema = Schema([image("upright", (1, 8, 8)), image("lying", (1, 8, 8)), categorical("place", 4), real("number")])
+    return schema, columns, rng.random((n, 4)) < 0.7
+
+
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def few_steps(monkeypatch) -> int:
+    """The settings that an effort chooses, but with this number of training steps where none is asked for."""
+    steps = 15
+
+    def config(schema: Schema, rows: int, effort: Effort = "default", **changes: Any) -> VSAEConfig:
+        return config_for(schema, rows, effort, **{"steps": steps, "evaluate_every": 5, **changes})
+
+    monkeypatch.setattr("vsae.estimator.config_for", config)
+    return steps
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from test_images import SMALL, bars
 from torch.utils.data import DataLoader, Dataset
 
+from conftest import SMALL, bars
 from vsae.data.encoding import Encoding
 from vsae.data.schema import Schema, SchemaError, categorical, group, image, real, vector
 from vsae.model.config import VSAEConfig

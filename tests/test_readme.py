@@ -16,19 +16,17 @@ def shown(kind: str, name: str) -> str:
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    from vsae.model.config import VSAEConfig
-
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("vsae.fitting.fit.VSAEConfig", lambda: VSAEConfig(steps=30))
 
 
-def test_the_python_example(elsewhere, capsys):
+def test_the_python_example(elsewhere, few_steps, capsys):
     pytest.importorskip("pandas")
     names: dict = {}
     exec(compile(shown("example", "python"), "README.md", "exec"), names)
     printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     expected = [line.rstrip() for line in shown("prints", "python").splitlines()]
     assert printed[: len(expected)] == expected
+    assert names["imputer"].fitted_.model.config.steps == few_steps
     df, filled = names["df"], names["filled"]
     assert not filled.isna().any().any()
     assert (filled.dtypes == df.dtypes).all()
@@ -37,7 +35,7 @@ def test_the_python_example(elsewhere, capsys):
     assert ((names["chances"] >= 0) & (names["chances"] <= 1)).all()
 
 
-def test_the_shell_example(elsewhere):
+def test_the_shell_example(elsewhere, few_steps):
     from typer.testing import CliRunner
 
     from vsae.cli.app import app

@@ -81,7 +81,9 @@ def test_a_missing_set_is_one_line_that_says_where_to_put_it(name, tmp_path, mon
     assert str(tmp_path / "data") in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"\0\0\x08\x01\0\0\0\x09short"), gzip.compress(b"x")])
+@pytest.mark.parametrize(
+    "content", [b"no gzip", gzip.compress(b"\0\0\x08\x01\0\0\0\x09short", mtime=0), gzip.compress(b"x", mtime=0)]
+)
 def test_a_damaged_file_is_named(root, content):
     path = root / "mnist" / "train-labels-idx1-ubyte.gz"
     path.write_bytes(content)

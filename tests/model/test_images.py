@@ -8,13 +8,14 @@ import torch
 from scipy import stats
 from torch.nn import functional as F
 
+from conftest import SMALL, bars
 from vsae.baselines import BASELINES
 from vsae.data.encoding import Encoding
 from vsae.data.schema import Kind, Schema, SchemaError, Variable, categorical, group, image, real, vector
 from vsae.fitting.baseline import baseline_config, fit_baseline
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
-from vsae.model.config import NetShape, VSAEConfig
+from vsae.model.config import VSAEConfig
 from vsae.model.images import ImageDecoder, ImageEncoder, ImageSettings, stages
 from vsae.model.likelihoods import head_for
 from vsae.model.likelihoods.images import BernoulliImage, DiscretisedImage, GaussianImage
@@ -22,31 +23,6 @@ from vsae.model.vsae import VSAE
 from vsae.training.objective import elbo, objective
 
 SHAPE = (2, 9, 12)
-SMALL = {
-    "latent_dim": 4,
-    "members": 1,
-    "channels": 8,
-    "image_features": 16,
-    "attributive": NetShape(16, 1),
-    "collective": NetShape(32, 1),
-    "data_net": NetShape(32, 1),
-    "steps": 60,
-    "refit": 0.0,
-}
-
-
-def bars(n: int, seed: int = 0) -> tuple[Schema, dict[str, np.ndarray], np.ndarray]:
-    """A bar at one of four places, upright in one picture, lying in the other; the place as a label and as a number."""
-    rng = np.random.default_rng(seed)
-    place = rng.integers(4, size=n)
-    upright, lying = np.zeros((2, n, 1, 8, 8))
-    for row, at in enumerate(place):
-        upright[row, 0, :, 2 * at : 2 * at + 2] = 1.0
-        lying[row, 0, 2 * at : 2 * at + 2, :] = 0.8
-    columns = {"upright": upright, "lying": lying, "place": place, "number": place + 0.1 * rng.normal(size=n)}
-    schema = Schema([image("upright", (1, 8, 8)), image("lying", (1, 8, 8)), categorical("place", 4), real("number")])
-    return schema, columns, rng.random((n, 4)) < 0.7
-
 
 # --- the schema and the units
 

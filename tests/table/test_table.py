@@ -215,8 +215,16 @@ def make(container: str, columns: dict[str, tuple[list[Any], Any]]) -> Any:
     arrays = {}
     for name, (values, dtype) in columns.items():
         half = len(values) // 2  # in two chunks
-        arrays[name] = pa.chunked_array([pa.array(values[:half], type=dtype), pa.array(values[half:], type=dtype)])
+        arrays[name] = pa.chunked_array([arrow(values[:half], dtype), arrow(values[half:], dtype)])
     return pa.table(arrays)
+
+
+def arrow(values: list[Any], dtype: Any) -> Any:
+    """A dictionary by way of its values: before 25, pyarrow makes few kinds of dictionaries from lists."""
+    if not pa.types.is_dictionary(dtype):
+        return pa.array(values, type=dtype)
+    coded = pa.array(values, type=dtype.value_type).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(coded.indices.cast(dtype.index_type), coded.dictionary)
 
 
 def case(container: str, name: str) -> tuple[list[Any], Any]:

@@ -12,9 +12,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from test_images import SMALL
 from typer.testing import CliRunner
 
+from conftest import SMALL
 from vsae import Image, VSAEImputer, load
 from vsae.cli.app import app
 from vsae.files import FileError, read_table, write_table
@@ -135,7 +135,10 @@ def test_what_is_no_image_is_told_by_column():
         Table.fit(frame[["x"]], schema={"x": "image"})
 
 
-@pytest.mark.parametrize("dtype", ["str", "string", "category", "object"])
+NEW_PANDAS = pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="before pandas 3, str made None a text")
+
+
+@pytest.mark.parametrize("dtype", [pytest.param("str", marks=NEW_PANDAS), "string", "category", "object"])
 def test_paths_of_any_dtype_give_arrays_in_new_columns(tmp_path, dtype):
     frame, _ = filed(12, tmp_path)
     frame["photo"] = frame["photo"].astype(dtype)
@@ -191,7 +194,10 @@ def test_sixteen_bits_of_grey_are_read_as_such(tmp_path, file):
     pillow = pytest.importorskip("PIL.Image")
     deep = np.linspace(0, 65535, 64).reshape(8, 8).astype(np.uint16)
     image = pillow.fromarray(deep.astype(np.int32) if file.startswith("whole") else deep)
-    image.save(tmp_path / file)
+    if file.endswith("pgm"):  # before 10.3, Pillow reads it but can not write it
+        (tmp_path / file).write_bytes(b"P5 8 8 65535\n" + deep.astype(">u2").tobytes())
+    else:
+        image.save(tmp_path / file)
     frame = pd.DataFrame({"photo": [str(tmp_path / file)] * 2})
     assert images_of(frame, "image") == pytest.approx(deep[None] / 65535, abs=1e-6)
     coloured = images_of(frame, Image(shape=(3, 8, 8)))

@@ -23,7 +23,7 @@ pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
-from test_table import FRAMES, ZONE, assert_same_but_filled, lists  # noqa: E402
+from test_table import FRAMES, ZONE, arrow, assert_same_but_filled, lists  # noqa: E402
 
 few = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
@@ -113,7 +113,7 @@ def column(container: str, sort: Sort, cells: list[Any]) -> Any:
             if zone
             else pl.Series(cells, dtype=dtype)
         )
-    return pa.array(cells, type=dtype)
+    return arrow(cells, dtype)
 
 
 def build(container: str, sorts: list[str], cells: list[list[Any]]) -> Any:

@@ -192,6 +192,12 @@ class Arrow(_Frames):
     def dtype(self, column: Column) -> Any:
         return column.to_native().type
 
+    def raw(self, column: Column, present: Bools) -> NDArray[Any]:
+        dtype = self.dtype(column)
+        if self._is_dictionary(dtype):  # before 25, pyarrow turns none with unsigned indices into an array
+            column = _wrap(column.to_native().cast(self.library.dictionary(self.library.int64(), dtype.value_type)))
+        return super().raw(column, present)
+
     def table(self, columns: dict[Hashable, Column]) -> Any:
         return self.library.table({str(label): column.to_native() for label, column in columns.items()})
 

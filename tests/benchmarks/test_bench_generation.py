@@ -152,9 +152,9 @@ def test_rows_that_are_none_are_refused(reality, cell, holes, message):
     rows = reality.train.copy()
     rows[0, 2] = cell
     with pytest.raises(ValueError, match=message):
-        tasks.checked(reality.given, rows, fill=holes)
+        tasks.checked(reality.given, rows, holes=holes)
     with pytest.raises(ValueError, match=r"shape \(240, 2\)"):
-        tasks.checked(reality.given, reality.train[:, :2], fill=True)
+        tasks.checked(reality.given, reality.train[:, :2], holes=True)
 
 
 # --- runs
@@ -235,5 +235,5 @@ def test_ours_generates_through_the_public_door(reality, monkeypatch):
     made = vsae_rows.generate(reality.given, "fast")
     assert made.with_holes.shape == made.complete.shape == (50, 3)
     assert np.isnan(made.with_holes).any()
-    tasks.checked(reality.given, made.complete, fill=False)
+    tasks.checked(reality.given, made.complete, holes=False)
     assert generated.MANY_ROWS == jobs.TRIVIAL_ROWS

@@ -12,12 +12,11 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # compiled when first imported, which is sooner than all of it now
 INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
-PYTEST := $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal --durations 10
+# the variable lets scikit-learn run its last check
+PYTEST := SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal --durations 10
 
 # one thread a process: two of them on two busy cores can be fifty times slower than one
 export OMP_NUM_THREADS ?= 1
-# lets scikit-learn run its last check
-export SCIPY_ARRAY_API ?= 1
 ifneq ($(wildcard ../shared/data),)
 export VSAE_DATA ?= $(abspath ../shared/data)
 endif

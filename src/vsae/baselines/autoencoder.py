@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor
 
@@ -27,7 +29,9 @@ class Autoencoder(RowAutoencoder):
     def generate(self, rows: int) -> DataDistribution | None:
         return None
 
-    def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
+    def draws(
+        self, batch: Batch, noise: Noise, weighted: bool | None = None, only: Collection[str] | None = None
+    ) -> Draws:
         if weighted:
             raise ValueError("an autoencoder has no prior to weight its draws by; leave weighted out")
         z = self.infer(batch).loc.repeat(1, noise.samples, 1)

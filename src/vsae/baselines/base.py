@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -85,7 +85,9 @@ class OneLatent(Baseline):
         z = torch.randn(self.config.members, rows, self.config.latent_dim, device=self.owner.device)
         return self.decode(z, torch.ones(*z.shape[:2], len(self.schema), dtype=torch.bool, device=z.device))
 
-    def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
+    def draws(
+        self, batch: Batch, noise: Noise, weighted: bool | None = None, only: Collection[str] | None = None
+    ) -> Draws:
         q = self.infer(batch)
         z = q.draws(noise(q.loc.shape[2:], q.loc.device))
         data = self.decode(z.flatten(1, 2), batch.repeated(noise.samples).mask)

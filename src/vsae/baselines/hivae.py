@@ -11,6 +11,7 @@ DIFF(HI-VAE): the temperature of the Gumbel-softmax falls to .1; its inputs are 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import torch
 from torch import Tensor
@@ -110,7 +111,9 @@ class HIVAE(RowReader):
         z = self.centre(s) + torch.randn(*s.shape[:2], self.config.latent_dim, device=device)
         return self.decode_from(z, s)
 
-    def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
+    def draws(
+        self, batch: Batch, noise: Noise, weighted: bool | None = None, only: Collection[str] | None = None
+    ) -> Draws:
         if weighted:
             raise ValueError("HI-VAE's draws have no importance weights here; leave weighted out")
         h = self.read(batch)

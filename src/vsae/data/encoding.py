@@ -90,12 +90,16 @@ class Encoding:
             if block.family in DISCRETE:
                 values[block.name] = torch.from_numpy(x)
                 continue
-            y = np.nan_to_num(self._standardise(block, _warp(block, x)), nan=0.0)
-            if block.family is Family.INTERVAL:
-                y = np.stack([y, *self._edges(block, x)], axis=-1)
-            y = np.clip(y, -_BEYOND, _BEYOND)  # what lies farther out than that would overflow in float32
-            values[block.name] = torch.from_numpy(y.astype(np.float32))
+            values[block.name] = self.encode_numbers(block, x)
         return Batch(values, torch.from_numpy(np.ascontiguousarray(mask)))
+
+    def encode_numbers(self, block: Block, x: NDArray[np.float64]) -> torch.Tensor:
+        """A block's numbers or vectors, (n, variables[, d]) in natural units, NaN where not observed."""
+        y = np.nan_to_num(self._standardise(block, _warp(block, x)), nan=0.0)
+        if block.family is Family.INTERVAL:
+            y = np.stack([y, *self._edges(block, x)], axis=-1)
+        y = np.clip(y, -_BEYOND, _BEYOND)  # what lies farther out than that would overflow in float32
+        return torch.from_numpy(y.astype(np.float32))
 
     def decode(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Standard units → columns in natural units, of the blocks given; `values` holds a single number per count.

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 import torch
 
+_GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # of SplitMix64, as signed words
+_FINALISER = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
+
 
 @contextmanager
 def private_rng(seed: int, device: torch.device) -> Iterator[None]:
@@ -36,6 +39,30 @@ def set_rng_state(state: torch.Tensor, device: torch.device) -> None:
         torch.cuda.set_rng_state(state.cpu(), device)
     else:
         torch.set_rng_state(state.cpu())
+
+
+def keyed_uniform(seed: int, *keys: torch.Tensor) -> torch.Tensor:
+    """Uniform numbers in (0, 1), float64, that depend on nothing but the seed and some keys, which are broadcast.
+
+    The same cell of the same row of the same drawn table gets the same number, in whatever chunk and beside whatever
+    rows it comes. Each key is mixed in by the finaliser of SplitMix64 (Steele et al. 2014).
+
+    >>> row, column = torch.arange(2)[:, None], torch.arange(3)
+    >>> u = keyed_uniform(0, row, column)
+    >>> u.shape, bool((u[1] == keyed_uniform(0, torch.tensor([1])[:, None], column)).all())
+    (torch.Size([2, 3]), True)
+    """
+    state = torch.tensor(seed % 2**62, dtype=torch.int64, device=keys[0].device)
+    for key in keys:
+        state = _mixed(state ^ _mixed(key.long() + _GOLDEN)) + _GOLDEN
+    return ((_mixed(state) & (2**53 - 1)).double() + 0.5) / 2**53
+
+
+def _mixed(x: torch.Tensor) -> torch.Tensor:
+    """A bijection of 64-bit words in which every bit depends on every bit; products wrap around."""
+    for shift, factor in _FINALISER:
+        x = (x ^ ((x >> shift) & (2 ** (64 - shift) - 1))) * factor
+    return x ^ ((x >> 31) & (2**33 - 1))
 
 
 def generator(seed: int, stream: int, device: torch.device) -> torch.Generator:

@@ -20,6 +20,7 @@ from vsae.fitting.steps import (
     refit,
     split,
 )
+from vsae.imputation.turns import turns_of
 from vsae.model.config import VSAEConfig
 from vsae.model.vsae import VSAE
 from vsae.training.em import learn
@@ -54,15 +55,15 @@ def fit(
     data = FitData.of(schema, columns, mask, config, device)
     states = TrainingStates.beside(checkpoint_path)
     model, parts = split(VSAE, data, config, seed)
-    fitted = FittedVSAE(model, data.encoding)
+    fitted = FittedVSAE(model, data.encoding, turns=turns_of(schema, data.batch))
     with kept_if_diverged(fitted):
         fitted.history = train(
             model, parts.training, parts.held_out,
             learn=learn, seed=parts.seed, callback=callback, checkpoint_path=states.training,
         )  # fmt: skip
-        fitted.shrinkage, errors = assess(fitted, data, parts, seed)
+        fitted.shrinkage, withheld = assess(fitted, data, parts, seed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
-    fitted.residuals = calibrate(model, data, errors, seed)
+    fitted.residuals = calibrate(model, data, withheld, seed)
     fitted.marginal_map = fit_prior(model, data, seed)
     states.remove()
     return fitted

@@ -64,14 +64,16 @@ class FittedModel(Imputer[ModelT]):
         levels = {v.name for v in self.schema.variables if v.family in DISCRETE}
         return {n: x for n, x in self.estimates(columns, mask, draws=draws).items() if n in levels}
 
-    def draw(self, columns: Columns, mask: Mask, n: int, *, seed: int = 0) -> list[dict[str, NDArray[Any]]]:
-        """`n` completed tables, each missing cell a draw from p(x_u | x_o, m): see draws.py."""
-        return drawing.draw(self, columns, mask, n, seed=seed)
+    def draw(
+        self, columns: Columns, mask: Mask, n: int, *, seed: int = 0, row_ids: NDArray[np.int64] | None = None
+    ) -> list[dict[str, NDArray[Any]]]:
+        """`n` completed tables, the missing cells of a row drawn together from p(x_u | x_o, m): see draws.py."""
+        return drawing.draw(self, columns, mask, n, seed=seed, row_ids=row_ids)
 
     def quantiles(
         self, columns: Columns, mask: Mask, levels: Sequence[float], *, draws: int = 200, seed: int = 0
     ) -> list[dict[str, NDArray[Any]]]:
-        """For each level a table whose missing numbers are that quantile of their draws; levels are the likeliest."""
+        """For each level a table whose missing numbers are that quantile of theirs; levels are the likeliest."""
         return drawing.quantiles(self, columns, mask, levels, draws=draws, seed=seed)
 
 
@@ -159,6 +161,7 @@ class FittedVSAE(FittedModel[VSAE]):
             "config": self.model.config.to_json(),
             "scaling": self.encoding.scaling,
             "history": self.history.__dict__,
+            "turns": None if self.turns is None else self.turns.tolist(),
             "shrinkage": None if self.shrinkage is None else self.shrinkage.to_json(),
         }
         return checkpoint.joined(groups), content
@@ -182,6 +185,7 @@ class FittedVSAE(FittedModel[VSAE]):
             Encoding(schema, **parts, scaling=content["scaling"]),
             None if content["shrinkage"] is None else Shrinkage.from_json(content["shrinkage"]),
             {name: ResidualQuantiles.from_tensors(found) for name, found in residuals.items() if found},
+            None if content["turns"] is None else np.asarray(content["turns"], dtype=np.int64),
             History(**content["history"]),
             MarginalMap.from_arrays(marginals) if marginals else None,
         )

@@ -7,7 +7,7 @@ go by it. Then it is given back, and training goes on for a little.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -143,16 +143,16 @@ def withhold(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, He
 
 # --- assess: what the withheld cells say, while they still are withheld
 
-ErrorSizes = Mapping[str, calibration.Sizes]
 
-
-def assess(imputer: Imputer[VSAE], data: FitData, parts: Split, seed: int) -> tuple[Shrinkage | None, ErrorSizes]:
-    """How far estimates are to shrink, and how large the errors of draws must be."""
-    shrinkage, sizes = fit_shrinkage(imputer, data, parts.training), {}
+def assess(
+    imputer: Imputer[VSAE], data: FitData, parts: Split, seed: int
+) -> tuple[Shrinkage | None, calibration.Withheld | None]:
+    """How far estimates are to shrink, and what is known of errors on cells that training has not seen."""
+    withheld = None
     if _has_scale(imputer.model):
         batches = _batches_to_calibrate_by(imputer.model, parts.training, seed)
-        sizes = dict(calibration.expected_errors(imputer.model, batches, seed))
-    return shrinkage, sizes
+        withheld = calibration.assess_withheld(imputer.model, batches, seed)
+    return fit_shrinkage(imputer, data, parts.training), withheld
 
 
 def fit_shrinkage(imputer: Imputer[Any], data: FitData, training: Batch) -> Shrinkage | None:
@@ -210,11 +210,13 @@ def refit(
 # --- calibrate
 
 
-def calibrate(model: VSAE, data: FitData, errors: ErrorSizes, seed: int) -> dict[str, ResidualQuantiles]:
+def calibrate(
+    model: VSAE, data: FitData, withheld: calibration.Withheld | None, seed: int
+) -> dict[str, ResidualQuantiles]:
     """Set σ to the errors that are made; gives how they are distributed, by block of numbers."""
     if not _has_scale(model):
         return {}
-    return calibration.calibrate(model, _batches_to_calibrate_by(model, data.batch, seed), errors, seed)
+    return calibration.calibrate(model, _batches_to_calibrate_by(model, data.batch, seed), withheld, seed)
 
 
 def _has_scale(model: VSAE) -> bool:

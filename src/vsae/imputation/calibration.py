@@ -5,8 +5,9 @@ are seldom normal. So each member's σ of a column is set to the errors that it 
 together are distributed around their estimate becomes the column's residual quantiles (`residual_quantiles.py`).
 
 Known cells that are hidden for the purpose are many, but the model was trained on them; withheld cells are few, but
-were never shown. The first tell columns and estimates apart, the second how much larger errors are on what was not
-trained on. A refit makes the first smaller still, and not the second: what is expected of errors is asked before it.
+were never shown. The first tell columns, estimates and contexts apart, the second how much larger errors are on what
+was not trained on. A refit makes the first smaller still, and not the second: errors on withheld cells are those made
+before it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from vsae.data.batch import Batch
 from vsae.data.randomness import private_rng
 from vsae.data.remasking import remask
 from vsae.data.schema import Block, Family
+from vsae.imputation.moments import moments
 from vsae.imputation.residual_quantiles import RANKS, ResidualQuantiles, normal_quantiles
 from vsae.model.latent_model import Noise
-from vsae.model.likelihoods import GaussianHead, ScaledHead
+from vsae.model.likelihoods import ScaledHead
 from vsae.model.vsae import VSAE
 
 _DRAWS = 2  # mirrored, so that their mean is that of many
@@ -32,7 +34,10 @@ _HIDDEN = 0.15  # of them: so few that the rest of the row is as it was
 
 # Chosen by CRPS and coverage on 24 tables kept for development, which no benchmark page shows (docs/decisions/0010).
 _LEANING = 30.0  # cells: towards what all columns have in common, and towards normal residuals
-_LEANING_ABSOLUTE = 150.0  # … of the size of residuals: a few outliers would decide it
+_LEANING_SURPLUS = 150.0  # … of the size of residuals: a few outliers would decide it
+_CONTEXTS = (0.15, 0.3, 0.5, 0.8)  # of known cells hidden: σ must be right where much is known, and where little is
+_SLOPES = torch.linspace(0.0, 1.0, 11, dtype=torch.float64)  # of log σ over what the model says it is
+_LEANING_SLOPE = 40.0  # nats for the whole way from 0 to 1, towards the one that suits all columns
 _PLACES = 12  # estimates at which the residuals of a column are looked at
 _NEAR, _NEAR_POINT_MASS = 1 / 3, 1 / 6  # by so many of its cells, those with the nearest estimates
 _FEWEST_CELLS = 60  # … and at least so many: fewer do not fill 65 quantiles
@@ -49,26 +54,14 @@ class _Errors(NamedTuple):
     variance: Tensor  # σ²
     cells: Tensor  # (B, columns) bool: those that count
 
-    @property
-    def estimate(self) -> Tensor:
-        """Of all members together, (B, columns)."""
-        return self.centre.mean(0)
-
-    @property
-    def std(self) -> Tensor:
-        """Of all their draws, (B, columns)."""
-        return ((self.centre - self.estimate) ** 2 + self.latent + self.variance).mean(0).sqrt()
-
     def mean(self, x: Tensor) -> Tensor:
         """(…, B, columns) → (…, columns) over the cells that count; NaN if there are none."""
         return (x * self.cells).sum(-2) / self.cells.sum(0)
 
     @property
-    def sizes(self) -> Sizes:
-        return Sizes(
-            torch.log(self.mean((self.x - self.estimate).abs())),
-            0.5 * torch.log(self.mean((self.x - self.centre) ** 2)),
-        )
+    def log_size(self) -> Tensor:
+        """Of each member's own errors, root mean square, (E, columns)."""
+        return 0.5 * torch.log(self.mean((self.x - self.centre) ** 2))
 
     def shift(self, log_size: Tensor) -> Tensor:
         """What log σ lacks for σ² and the latents' part to make up errors of that size; (E, columns)."""
@@ -78,33 +71,41 @@ class _Errors(NamedTuple):
         return torch.where(torch.isfinite(shift), shift, 0.0).clamp(-4.0, 4.0)
 
 
-class Sizes(NamedTuple):
-    """Of errors, in logs."""
+class Predictions(NamedTuple):
+    """Of a block of numbers in standard units, by all members together; (n, columns) each."""
 
-    absolute: Tensor  # (columns,): mean of all members together
-    square: Tensor  # (E, columns): root mean of each member's own
+    estimate: Tensor
+    std: Tensor
+    x: Tensor
+    cells: Tensor  # bool: those that were hidden
 
-    def where_known(self, others: Sizes) -> Sizes:
-        """These, and the others where these are not known."""
-        return Sizes(*(torch.where(torch.isfinite(a), a, b) for a, b in zip(self, others, strict=True)))
+    @classmethod
+    def joined(cls, parts: Sequence[Predictions]) -> Predictions:
+        return cls(*map(torch.cat, zip(*parts, strict=True)))
+
+
+class Withheld(NamedTuple):
+    """What is known of errors on cells that a model was not trained on, asked while it was not."""
+
+    batches: Sequence[Batch]  # (1, B, …), with withheld cells
+    log_sizes: Mapping[str, Tensor]  # of errors, (E, columns), by block of numbers or vectors
+    predictions: Mapping[str, Predictions]  # by block of numbers
 
 
 @torch.no_grad()
-def expected_errors(model: VSAE, batches: Sequence[Batch], seed: int) -> Mapping[str, Sizes]:
-    """How large errors are on cells of batches (1, B, …) that are withheld from the model, if there are such; by block
-    of numbers."""
+def assess_withheld(model: VSAE, batches: Sequence[Batch], seed: int) -> Withheld | None:
+    """On cells of batches (1, B, …) that are withheld from the model, if there are such."""
     if any(batch.withheld is None for batch in batches):
-        return {}
+        return None
     with private_rng(seed, batches[0].mask.device):
         known = _errors_on_known(model, batches)
         withheld = _joined([_errors(model, batch, batch.withheld) for batch in batches if batch.withheld is not None])
-    return {name: _expected(known[name].sizes, withheld[name].sizes, withheld[name].cells.sum(0)) for name in known}
-
-
-def _expected(known: Sizes, withheld: Sizes, cells: Tensor) -> Sizes:
-    """Residual quantiles allow for outliers: their size is that of most cells, and no smaller on what was not shown."""
-    absolute = _leaning(withheld.absolute - known.absolute, cells, _LEANING_ABSOLUTE).clamp_min(0.0)
-    return Sizes(known.absolute + absolute, known.square + _leaning(withheld.square - known.square, cells, _LEANING))
+        predictions = _predictions(model, batches)
+    sizes = {
+        name: known[name].log_size + _leaning(found.log_size - known[name].log_size, found.cells.sum(0), _LEANING)
+        for name, found in withheld.items()
+    }
+    return Withheld(batches, sizes, predictions)
 
 
 def _leaning(surplus: Tensor, cells: Tensor, leaning: float) -> Tensor:
@@ -117,33 +118,93 @@ def _leaning(surplus: Tensor, cells: Tensor, leaning: float) -> Tensor:
 
 @torch.no_grad()
 def calibrate(
-    model: VSAE, batches: Sequence[Batch], expected: Mapping[str, Sizes], seed: int
+    model: VSAE, batches: Sequence[Batch], withheld: Withheld | None, seed: int
 ) -> dict[str, ResidualQuantiles]:
     """Set σ of every column by known cells of batches (1, B, …) and the size errors should have; and say how draws
     should be distributed, block by block."""
-    residuals = {}
     with private_rng(seed, batches[0].mask.device):
         for name, errors in _errors_on_known(model, batches).items():
             head = model.data_network.heads[name]
             assert isinstance(head, ScaledHead)
-            sizes = expected[name].where_known(errors.sizes) if name in expected else errors.sizes
-            shift = errors.shift(sizes.square)
-            head.widening += shift[:, None]
-            if isinstance(head, GaussianHead):
-                errors = errors._replace(variance=errors.variance * torch.exp(2 * shift[:, None]))
-                surplus = sizes.absolute - errors.sizes.absolute
-                residuals[name] = _residuals(errors, torch.where(torch.isfinite(surplus), surplus, 0.0))
+            size = errors.log_size
+            if withheld is not None:
+                size = torch.where(torch.isfinite(withheld.log_sizes[name]), withheld.log_sizes[name], size)
+            head.widening += errors.shift(size)[:, None]
+        known = _predictions_by_context(model, batches)
+        unseen = {} if withheld is None else _predictions(model, withheld.batches)
+    if withheld is not None:  # errors as they were, σ as it is
+        unseen = {name: found._replace(estimate=withheld.predictions[name].estimate) for name, found in unseen.items()}
+    return fit_residuals(known, unseen)
+
+
+def _predictions(
+    model: VSAE, batches: Sequence[Batch], shown: Sequence[Tensor] | None = None
+) -> dict[str, Predictions]:
+    """Of the cells that are withheld, or that known cells which are `shown` leave out."""
+    noise, blocks = Noise(model.config.members, _DRAWS, 1, mirrored=True), model.schema.number_blocks
+    parts: dict[str, list[Predictions]] = {block.name: [] for block in blocks}
+    for i, batch in enumerate(batches):
+        visible = batch.usable if shown is None else shown[i]
+        known = batch.mask if shown is None else batch.usable
+        draws = model.draws(batch.with_mask(visible), noise, only=list(parts))
+        for block in blocks:
+            hidden = (known & ~visible)[0][:, list(block.attributes)]
+            found = moments(model, draws, block.name, _DRAWS)
+            parts[block.name].append(Predictions(*found, batch.numbers([block])[0], hidden))
+    return {name: Predictions.joined(part) for name, part in parts.items()}
+
+
+def _predictions_by_context(model: VSAE, batches: Sequence[Batch]) -> dict[str, Predictions]:
+    """Of known cells that are hidden for the purpose, where much is known beside them and where little is."""
+    parts = [
+        _predictions(model, batches, [remask(batch.usable, share, share) for batch in batches]) for share in _CONTEXTS
+    ]
+    return {name: Predictions.joined([part[name] for part in parts]) for name in parts[0]}
+
+
+def fit_residuals(known: Mapping[str, Predictions], unseen: Mapping[str, Predictions]) -> dict[str, ResidualQuantiles]:
+    """By block of numbers: from cells that the model was trained on, and from some that it was not."""
+    losses = {name: _slope_losses(found) for name, found in known.items()}
+    if not losses:
+        return {}
+    common = _SLOPES[torch.cat(list(losses.values())).sum(0).argmin()]
+    residuals = {}
+    for name, found in known.items():
+        slope = _SLOPES[(losses[name] + _LEANING_SLOPE * (_SLOPES - common) ** 2).argmin(1)].to(found.std)
+        surplus = torch.zeros_like(slope)
+        if name in unseen:
+            larger = _log_size(unseen[name], slope) - _log_size(found, slope)
+            surplus = _leaning(larger, unseen[name].cells.sum(0), _LEANING_SURPLUS).clamp_min(0.0)
+        std = found.std**slope
+        columns = [
+            _column_residuals(found.estimate[seen, j], found.x[seen, j], std[seen, j], surplus[j])
+            for j, seen in enumerate(found.cells.T)
+        ]
+        places, quantiles, point_mass = zip(*columns, strict=True)
+        residuals[name] = ResidualQuantiles(
+            torch.stack(places).cpu(), torch.stack(quantiles).cpu(), torch.tensor(point_mass), slope.cpu()
+        )
     return residuals
 
 
-def _residuals(errors: _Errors, surplus: Tensor) -> ResidualQuantiles:
-    estimate, std = errors.estimate, errors.std
-    columns = [
-        _column_residuals(estimate[seen, j], errors.x[seen, j], std[seen, j], surplus[j])
-        for j, seen in enumerate(errors.cells.T)
-    ]
-    places, quantiles, point_mass = zip(*columns, strict=True)
-    return ResidualQuantiles(torch.stack(places).cpu(), torch.stack(quantiles).cpu(), torch.tensor(point_mass))
+def _log_size(found: Predictions, slope: Tensor) -> Tensor:
+    """Of residuals, in units of std^slope: of most of them, as quantiles allow for outliers; (columns,)."""
+    size = (found.x - found.estimate).abs() / found.std.clamp_min(_NARROWEST) ** slope
+    return torch.log((size * found.cells).sum(0) / found.cells.sum(0))
+
+
+def _slope_losses(found: Predictions) -> Tensor:
+    """Minus the likelihood of residuals with a scale c · std^slope under a Laplace distribution, (columns, slopes)."""
+    losses = []
+    for j, seen in enumerate(found.cells.T):
+        off = (found.x[seen, j] - found.estimate[seen, j]).abs().double().clamp_min(_NARROWEST)
+        log_std = found.std[seen, j].double().clamp_min(_NARROWEST).log()
+        if not len(off):
+            losses.append(torch.zeros(len(_SLOPES), dtype=torch.float64))
+            continue
+        scaled = (off * torch.exp(-_SLOPES.to(off)[:, None] * log_std)).mean(1).log()
+        losses.append((len(off) * scaled + _SLOPES.to(off) * log_std.sum()).cpu())
+    return torch.stack(losses)
 
 
 def _column_residuals(estimate: Tensor, x: Tensor, std: Tensor, surplus: Tensor) -> tuple[Tensor, Tensor, bool]:

@@ -1,8 +1,18 @@
-"""Draws from p(x_u | x_o, m): latents, members and noise all vary. Completed tables, and quantiles of many of them."""
+"""Draws from p(x_u | x_o, m), the missing cells of a row together; and quantiles of single cells.
+
+p(x_1, x_2, … | x_o) = p(x_1 | x_o) p(x_2 | x_1, x_o) …: attributes are drawn one turn after the other, each given what
+was observed and what has been drawn, which the model can, as re-masking has taught it every subset. Without this, cells
+that are missing together would be drawn as if they had nothing to do with one another: the proposals are narrow, so
+nearly all that varies is each cell's own noise (docs/decisions/0010).
+
+Every random number is keyed by the seed, the draw, the row and the variable, so a row's draws do not depend on the rows
+beside it, nor on the chunk it comes in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,55 +22,59 @@ from torch import Tensor
 
 from vsae.data.batch import Batch
 from vsae.data.columns import Columns, Mask
-from vsae.data.randomness import generator, private_rng
-from vsae.data.schema import Block, Family
+from vsae.data.randomness import keyed_uniform
+from vsae.data.schema import DISCRETE, Block, Family
 from vsae.imputation.image_draws import can_draw_images, draw_images
-from vsae.imputation.imputer import Imputer, per_variable, side_by_side
+from vsae.imputation.imputer import Imputer
+from vsae.imputation.latent_draws import draw_by_latents
 from vsae.imputation.parameter_uncertainty import ParameterUncertainty
 from vsae.imputation.point import impute
-from vsae.imputation.shrinkage import log_odds
-from vsae.model.latent_model import Noise
-from vsae.model.likelihoods import FreeLevels, Gaussian, Levels
+from vsae.imputation.predictive import Predictive, predict
 
-_RAREST = 1e-9  # probability of a level: its logarithm stays finite
-_TILTS = 2  # towards stated probabilities; after the second they agree to .001 (docs/decisions/0010)
-_FEWEST_SAMPLES = 12  # of all members together, to tell an estimate and its σ from
-_UNCERTAINTY, _IMAGES = -4, -5  # their streams of random numbers; chunks of rows have 0 and on
+_WORK_PER_DRAW = 2  # latent draws of a prediction
+_VALUE, _PLACE = 0, 1  # streams of random numbers: the rank of a value, and which distribution it is the rank of
 
 
 def draw(
-    imputer: Imputer[Any], columns: Columns, mask: Mask, n: int, *, seed: int = 0
+    imputer: Imputer[Any],
+    columns: Columns,
+    mask: Mask,
+    n: int,
+    *,
+    seed: int = 0,
+    row_ids: NDArray[np.int64] | None = None,
 ) -> list[dict[str, NDArray[Any]]]:
-    """`n` completed tables; table i is member i mod E's."""
+    """`n` completed tables; rows are told apart by their ids, their numbers if none are given."""
     if n < 1:
         raise ValueError(f"asked for {n} draws; ask for at least 1")
-    common = _parameter_uncertainty(imputer, n, seed)
-    pieces = [
-        _draws(imputer, batch, n, generator(seed, start, imputer.device), common)
-        for start, batch in imputer.chunks(columns, mask, max(n, _samples(imputer, n)))
-    ]
-    stacked = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
-    tables = [
-        imputer.fill(columns, mask, imputer.encoding.decode({name: x[i] for name, x in stacked.items()}))
-        for i in range(n)
-    ]
+    row_ids = np.arange(len(mask)) if row_ids is None else row_ids
+    if not imputer.knows_every_subset:
+        stacked = draw_by_latents(imputer, columns, mask, n, seed)
+        tables = [
+            imputer.fill(columns, mask, imputer.encoding.decode({name: x[i] for name, x in stacked.items()}))
+            for i in range(n)
+        ]
+    else:
+        tables = _draw_in_turns(imputer, columns, mask, n, seed, row_ids)
     if can_draw_images(imputer.model):
         for i, table in enumerate(tables):
-            rng = generator(seed, _IMAGES - i, imputer.device)
-            draw_images(imputer, table, mask, i % imputer.model.config.members, rng)
+            draw_images(imputer, table, mask, i, seed, row_ids)
     return tables
 
 
 def quantiles(
     imputer: Imputer[Any], columns: Columns, mask: Mask, levels: Sequence[float], *, draws: int = 200, seed: int = 0
 ) -> list[dict[str, NDArray[Any]]]:
-    """For each level a table whose missing numbers are that quantile of their draws; levels are the likeliest."""
-    numbers = {block.name for block in imputer.schema.standardised_blocks}
-    pieces: list[dict[str, NDArray[Any]]] = []
-    for start, batch in imputer.chunks(columns, mask, max(draws, _samples(imputer, draws))):
-        drawn = _draws(imputer, batch, draws, generator(seed, start, imputer.device))
-        pieces.append({name: np.quantile(x, levels, axis=0) for name, x in drawn.items() if name in numbers})
-    cuts = {name: np.concatenate([piece[name] for piece in pieces], axis=1) for name in pieces[0]}
+    """For each level a table whose missing numbers are that quantile of theirs; levels are the likeliest.
+
+    Where the distribution of a cell is not known, they are quantiles of so many draws.
+    """
+    if imputer.knows_every_subset:
+        cuts = _predicted_quantiles(imputer, columns, mask, levels)
+    else:
+        numbers = {block.name for block in imputer.schema.standardised_blocks}
+        drawn = draw_by_latents(imputer, columns, mask, draws, seed)
+        cuts = {name: np.quantile(x, levels, axis=0) for name, x in drawn.items() if name in numbers}
     middle = impute(imputer, columns, mask)
     tables = []
     for i in range(len(levels)):  # units are monotone, so a quantile may be taken before them
@@ -69,98 +83,151 @@ def quantiles(
     return tables
 
 
-def interleaved(x: Tensor, n: int) -> NDArray[Any]:
-    """(E, each, …) → the first n rows, taking one from each member in turn."""
-    return x.transpose(0, 1).flatten(0, 1)[:n].cpu().numpy()
-
-
-def _samples(imputer: Imputer[Any], n: int) -> int:
-    """Latent draws of a member, for `n` of all of them."""
-    fewest = _FEWEST_SAMPLES if imputer.residuals or imputer.shrinkage else 1
-    return max(-(-max(n, fewest) // imputer.model.config.members), imputer.model.importance_samples)
-
-
-@torch.no_grad()
-def _parameter_uncertainty(imputer: Imputer[Any], n: int, seed: int) -> ParameterUncertainty | None:
-    """What is wrong in all rows of a drawn table alike; None: nothing is known of it."""
-    gaussian = imputer.model.linear_imputation()
-    if gaussian is None or not len(gaussian.moments):
-        return None
-    rng = generator(seed, _UNCERTAINTY, imputer.device)
-    return ParameterUncertainty(imputer.model, gaussian, _samples(imputer, n), rng)
-
-
-@torch.no_grad()
-def _draws(
-    imputer: Imputer[Any], batch: Batch, n: int, rng: torch.Generator, common: ParameterUncertainty | None = None
+def _predicted_quantiles(
+    imputer: Imputer[Any], columns: Columns, mask: Mask, levels: Sequence[float]
 ) -> dict[str, NDArray[Any]]:
-    """(n, B, …) per block in standard units; draw i is member i mod E's."""
-    model, samples = imputer.model, _samples(imputer, n)
-    members = model.config.members
-    with private_rng(int(torch.randint(2**31, (1,), generator=rng, device=imputer.device)), imputer.device):
-        draws = model.draws(batch, Noise(members, samples, batch.rows, rng))
-    deviates = {} if common is None else common.deviates(batch, rng)
-    drawn = {}
-    for name, x in draws.data.items():
-        if isinstance(x, Gaussian):
-            drawn[name] = x.sample(rng, deviates.get(name))
-            if name in imputer.residuals and draws.log_weight is None:
-                drawn[name] = imputer.residuals[name](x, drawn[name], samples, rng)
-        elif isinstance(x, Levels) and imputer.shrinkage is not None and draws.log_weight is None:
-            block = imputer.schema.block[name]
-            missing = ~batch.mask[0, :, list(block.attributes)].all(-1)
-            drawn[name] = _levels(imputer, block, x, missing, samples, rng)
+    """(levels, rows, …) per block of numbers or vectors, in standard units."""
+    blocks = [block.name for block in imputer.schema.standardised_blocks]
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in blocks}
+    for _, batch in imputer.chunks(columns, mask, _WORK_PER_DRAW):
+        known = predict(imputer, batch, blocks)
+        for name in blocks:
+            estimate = known.numbers[name].estimate
+            ranks, every = (torch.full_like(estimate, level) for level in levels), range(estimate.shape[1])
+            parts[name].append(torch.stack([known.quantile(name, every, rank) for rank in ranks]).cpu().numpy())
+    return {name: np.concatenate(part, axis=1) for name, part in parts.items()}
+
+
+def _draw_in_turns(
+    imputer: Imputer[Any], columns: Columns, mask: Mask, n: int, seed: int, row_ids: NDArray[np.int64]
+) -> list[dict[str, NDArray[Any]]]:
+    tables: list[dict[str, NDArray[Any]]] = [
+        {name: np.asarray(x).copy() for name, x in columns.items()} for _ in range(n)
+    ]
+    gaussian = imputer.model.linear_imputation()
+    common = None
+    if gaussian is not None and len(gaussian.moments):
+        common = ParameterUncertainty(imputer.model, gaussian, n, seed)
+    incomplete = np.flatnonzero(~mask.all(axis=1))
+    for start, length in imputer.ranges(len(incomplete), n * _WORK_PER_DRAW):
+        rows = incomplete[start : start + length]
+        some = {name: np.asarray(x)[rows] for name, x in columns.items()}
+        sequence = _Sequence.begin(imputer, some, mask[rows], n, seed, row_ids[rows], common)
+        for attributes in _turns(imputer):
+            sequence.take_turn(attributes)
+        for i, table in enumerate(tables):
+            part = {name: x[i * length : (i + 1) * length] for name, x in sequence.columns.items()}
+            filled = imputer.fill(some, mask[rows], part)
+            for name, x in filled.items():
+                table[name][rows] = x
+    return tables
+
+
+def _turns(imputer: Imputer[Any]) -> Iterator[list[int]]:
+    """The attributes of each turn."""
+    turns = np.arange(len(imputer.schema)) if imputer.turns is None else imputer.turns
+    for turn in range(int(turns.max()) + 1):
+        yield np.flatnonzero(turns == turn).tolist()
+
+
+@dataclass
+class _Sequence:
+    """Rows, each as often as there are draws (draw-major), that are filled one turn after the other."""
+
+    imputer: Imputer[Any]
+    columns: dict[str, NDArray[Any]]  # natural units, filled so far
+    batch: Batch  # the same in standard units, with what is known so far as its mask
+    missing: Mask  # what was missing at the beginning
+    draw: Tensor
+    row: Tensor
+    seed: int
+    common: ParameterUncertainty | None
+
+    @classmethod
+    def begin(
+        cls,
+        imputer: Imputer[Any],
+        columns: Columns,
+        mask: Mask,
+        n: int,
+        seed: int,
+        row_ids: NDArray[np.int64],
+        common: ParameterUncertainty | None,
+    ) -> _Sequence:
+        every = {name: np.tile(x, (n, *[1] * (x.ndim - 1))) for name, x in columns.items()}
+        known = np.tile(mask, (n, 1))
+        batch = imputer.encoding.encode(every, known).to(imputer.device)
+        floats = {
+            v.name: every[v.name].astype(np.float64)
+            for block in imputer.schema.standardised_blocks
+            for v in block.variables
+        }
+        draw, row = (torch.from_numpy(x) for x in (np.repeat(np.arange(n), len(mask)), np.tile(row_ids, n)))
+        return cls(
+            imputer, every | floats, batch, ~known, draw.to(imputer.device), row.to(imputer.device), seed, common
+        )
+
+    @torch.no_grad()
+    def take_turn(self, attributes: list[int]) -> None:
+        """Draw some attributes, in the rows that miss one of them."""
+        rows = np.flatnonzero(self.missing[:, attributes].any(axis=1))
+        blocks = [
+            block
+            for block in self.imputer.schema.blocks
+            if block.family is not Family.IMAGE and set(block.attributes) & set(attributes)
+        ]
+        if not len(rows) or not blocks:
+            return
+        at = torch.from_numpy(rows).to(self.imputer.device)
+        known = self.batch.take(at).for_members()
+        predicted = predict(self.imputer, known, [block.name for block in blocks])
+        for block in blocks:
+            variables = [j for j, i in enumerate(block.attributes) if i in attributes]
+            if block.family in DISCRETE:
+                rank = self._uniform(at, block, variables).cpu().numpy()
+                names = [block.variables[j].name for j in variables]
+                codes = [predicted.level(name, u) for name, u in zip(names, rank.T, strict=True)]
+                self._set(block, variables, rows, np.stack(codes, axis=1))
+            else:
+                self._set(block, variables, rows, self._numbers(predicted, known, at, block, variables))
+        missing = torch.from_numpy(self.missing[rows][:, attributes]).to(self.imputer.device)
+        self.batch.mask[at[:, None], torch.tensor(attributes, device=at.device)] |= missing
+
+    def _uniform(self, at: Tensor, block: Block, variables: list[int], stream: int = _VALUE) -> Tensor:
+        """(rows, variables[, d]): keyed by draw, row and variable."""
+        names = [variable.name for variable in self.imputer.schema.variables]
+        keys = torch.tensor([2 * names.index(block.variables[j].name) + stream for j in variables], device=at.device)
+        draw, row = self.draw[at, None], self.row[at, None]
+        if block.family is not Family.VECTOR:
+            return keyed_uniform(self.seed, draw, row, keys)
+        return keyed_uniform(
+            self.seed, draw[..., None], row[..., None], keys[:, None], torch.arange(block.width, device=at.device)
+        )
+
+    def _numbers(
+        self, predicted: Predictive, known: Batch, at: Tensor, block: Block, variables: list[int]
+    ) -> NDArray[np.float64]:
+        """(rows, variables[, d]) in natural units."""
+        rank, chance = self._uniform(at, block, variables), None
+        if block.family is not Family.VECTOR:
+            chance = self._uniform(at, block, variables, _PLACE)
+            if self.common is not None:
+                rank = self.common.shifted(rank, known, self.draw[at], block, variables)
+        y = np.zeros((len(at), len(block), *block.event))
+        y[:, variables] = predicted.quantile(block.name, variables, rank, chance).cpu().numpy()
+        natural = self.imputer.encoding.decode({block.name: y})
+        return np.stack([natural[block.variables[j].name] for j in variables], axis=1).astype(np.float64)
+
+    def _set(self, block: Block, variables: list[int], rows: NDArray[np.intp], values: NDArray[Any]) -> None:
+        """Where they were missing, in both units."""
+        if block.family in DISCRETE:
+            encoded = torch.from_numpy(values)
         else:
-            drawn[name] = x.sample(rng)
-    drawn = {name: x.unflatten(1, (samples, -1)) for name, x in drawn.items()}  # (E, S, B, …)
-    if draws.log_weight is not None:
-        chosen = _resampled(draws.log_weight, -(-n // members), rng)  # (E, each, B)
-        drawn = {name: _along_draws(x, chosen) for name, x in drawn.items()}
-    return {name: interleaved(x, n) for name, x in drawn.items()}
-
-
-def _levels(
-    imputer: Imputer[Any], block: Block, x: Levels, missing: Tensor, samples: int, rng: torch.Generator
-) -> Tensor:
-    """Codes, (E, samples · B, variables), of rows (B,) in which some are missing; in others they are not wanted."""
-    members, size = len(x.mean), len(missing)
-    drawn = torch.zeros(members, samples, size, len(block), dtype=torch.long, device=missing.device)
-    rows = missing.nonzero()[:, 0]
-    if len(rows):
-        every = (torch.arange(samples, device=rows.device)[:, None] * size + rows).flatten()
-        some = _as_stated(imputer, block, x.rows(every), samples)
-        drawn[:, :, rows] = some.sample(rng).unflatten(1, (samples, -1))
-    return drawn.flatten(1, 2)
-
-
-def _as_stated(imputer: Imputer[Any], block: Block, x: Levels, samples: int) -> Levels | FreeLevels:
-    """All draws tilted alike, for levels to come up as often as is stated."""
-    assert imputer.shrinkage is not None
-
-    def decoded() -> NDArray[np.float64]:
-        """(B, …)"""
-        return tilted.mean.unflatten(1, (samples, -1)).mean((0, 1)).double().cpu().numpy()
-
-    size = log_odds if block.family is Family.BERNOULLI else (lambda share: np.log(np.maximum(share, _RAREST)))
-    tilted: Levels | FreeLevels = x
-    shares = decoded()
-    stated = side_by_side(block, imputer.shrinkage(per_variable(block, shares)))
-    tilt = torch.zeros(stated.shape).to(x.mean)
-    for i in range(_TILTS):  # a mean of tilted shares is not a tilted mean: it takes more than one
-        shares = shares if i == 0 else decoded()
-        tilt = tilt + torch.from_numpy(size(stated) - size(shares)).to(tilt)
-        tilted = x.tilted(tilt.repeat(samples, *[1] * (tilt.dim() - 1)))
-    return tilted
-
-
-def _resampled(log_weight: Tensor, each: int, rng: torch.Generator) -> Tensor:
-    """(E, S, B) → indices of draws, (E, each, B), picked in proportion to their weights."""
-    weight = torch.softmax(log_weight.double(), dim=1).transpose(1, 2)  # (E, B, S)
-    chosen = torch.multinomial(weight.flatten(0, 1), each, replacement=True, generator=rng)
-    return chosen.unflatten(0, weight.shape[:2]).transpose(1, 2)
-
-
-def _along_draws(x: Tensor, chosen: Tensor) -> Tensor:
-    """x (E, S, B, …), chosen (E, each, B) → (E, each, B, …)"""
-    index = chosen.view(*chosen.shape, *[1] * (x.dim() - 3)).expand(*chosen.shape, *x.shape[3:])
-    return x.gather(1, index)
+            every = np.full((len(values), len(block), *block.event), np.nan)
+            every[:, variables] = values
+            encoded = self.imputer.encoding.encode_numbers(block, every)[:, variables]
+        target = self.batch.values[block.name]
+        for k, j in enumerate(variables):
+            missing = self.missing[rows, block.attributes[j]]
+            self.columns[block.variables[j].name][rows[missing]] = values[missing, k]
+            target[torch.from_numpy(rows[missing]).to(target.device), j] = encoded[missing, k].to(target)

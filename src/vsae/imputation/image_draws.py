@@ -9,7 +9,8 @@ then its missing images, all at once, given the latents of everything else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from torch import Tensor
 from vsae.data.batch import Batch
 from vsae.data.columns import Mask
 from vsae.data.encoding import as_dtype
+from vsae.data.randomness import keyed_uniform
 from vsae.data.schema import Family, Schema
 from vsae.imputation.imputer import Imputer
 from vsae.model.latent_model import LatentModel
@@ -29,6 +31,7 @@ from vsae.model.vsae import VSAE
 #: Of the components' noise: in the tails of a Gaussian lie latents that no image has. On pairs of MNIST digits, 96 %
 #: of draws show the right digit with all of it, 97.5 % with .8 of it, and 98 % with none, which are all alike.
 _CALM = 0.8
+_STREAM = -1  # of random numbers, and on down; those of variables are 0 and up
 
 
 def can_draw_images(model: LatentModel) -> bool:
@@ -41,10 +44,15 @@ def image_attributes(schema: Schema) -> list[int]:
 
 
 def draw_images(
-    imputer: Imputer[VSAE], table: dict[str, NDArray[Any]], mask: Mask, member: int, rng: torch.Generator
+    imputer: Imputer[VSAE],
+    table: dict[str, NDArray[Any]],
+    mask: Mask,
+    draw: int,
+    seed: int,
+    row_ids: NDArray[np.int64],
 ) -> None:
-    """In place, the images that are missing from a table; rows that miss the same ones go together."""
-    images = image_attributes(imputer.schema)
+    """In place, the images that are missing from a drawn table; rows that miss the same ones go together."""
+    images, member = image_attributes(imputer.schema), draw % imputer.model.config.members
     for shown in np.unique(mask[:, images], axis=0):
         missing = [i for i, there in zip(images, shown, strict=True) if not there]
         if not missing:
@@ -52,22 +60,31 @@ def draw_images(
         rows = np.flatnonzero((mask[:, images] == shown).all(axis=1))
         known = np.ones((len(rows), len(imputer.schema)), dtype=bool)
         known[:, missing] = False
-        parts = [
-            {name: x.cpu().numpy() for name, x in images_given_row(imputer.model, batch, missing, member, rng).items()}
-            for _, batch in imputer.chunks({name: x[rows] for name, x in table.items()}, known, 1)
-        ]
+        parts = []
+        for start, batch in imputer.chunks({name: x[rows] for name, x in table.items()}, known, 1):
+            ids = torch.from_numpy(row_ids[rows[start : start + batch.rows]]).to(imputer.device)
+            found = images_given_row(imputer.model, batch, missing, member, partial(_uniform, seed, draw, ids))
+            parts.append({name: x.cpu().numpy() for name, x in found.items()})
         drawn = imputer.encoding.decode({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
         for variable in (v for i in missing for v in imputer.schema.attributes[i].variables):
             table[variable.name][rows] = as_dtype(variable, drawn[variable.name], table[variable.name].dtype)
 
 
+def _uniform(seed: int, draw: int, row_ids: Tensor, count: int) -> Tensor:
+    """(rows, count), keyed by draw and row."""
+    keys = _STREAM - torch.arange(count, device=row_ids.device)
+    return keyed_uniform(seed, torch.tensor(draw, device=row_ids.device), row_ids[:, None], keys)
+
+
 @torch.no_grad()
 def images_given_row(
-    model: VSAE, batch: Batch, missing: Sequence[int], member: int, rng: torch.Generator
+    model: VSAE, batch: Batch, missing: Sequence[int], member: int, uniform: Callable[[int], Tensor]
 ) -> dict[str, Tensor]:
     """Blocks of images, (B, …), of rows whose cells are all known but those of the `missing` attributes."""
     assert isinstance(model.prior, FullPrior)
     z = model.propose(batch).attributive.loc[member]  # not a draw: in its tails a boot's latents are a trouser's
-    z[:, list(missing)] = model.prior.given_others(z, missing, member, rng, _CALM)
+    u = uniform(1 + len(missing) * model.config.latent_dim)
+    noise = _CALM * torch.special.ndtri(u[:, 1:])
+    z[:, list(missing)] = model.prior.given_others(z, missing, member, u[:, 0], noise)
     data = model.decode(z.expand(model.config.members, *z.shape), None).data
-    return {block.name: data[block.name].sample(rng)[member] for block in model.schema.image_blocks}
+    return {block.name: data[block.name].mean[member] for block in model.schema.image_blocks}

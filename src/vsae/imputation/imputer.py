@@ -34,6 +34,7 @@ class Imputer(Generic[ModelT]):
     encoding: Encoding
     shrinkage: Shrinkage | None = None
     residuals: Mapping[str, ResidualQuantiles] = field(default_factory=dict)  # of drawn numbers, by block; none: normal
+    turns: NDArray[np.int64] | None = None  # in which each attribute is drawn, (M,); None: one after the other
 
     @property
     def schema(self) -> Schema:
@@ -62,6 +63,11 @@ class Imputer(Generic[ModelT]):
         """
         draws = draws or self.model.importance_samples or self.model.config.latent_draws
         return Noise(self.model.config.members, max(2, draws + draws % 2), rows=1, mirrored=True)
+
+    @property
+    def knows_every_subset(self) -> bool:
+        """Whether re-masking has taught the model to predict a cell from any others: then they can be drawn in turn."""
+        return self.model.config.remask[1] > 0 and not self.model.importance_samples
 
     def fill(self, columns: Columns, mask: Mask, imputed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Observed cells as they came, bit for bit; the others imputed, in the column's own dtype."""

@@ -16,42 +16,49 @@ is therefore not added: it takes its share of the noise, and each cell by itself
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from vsae.data.batch import Batch
+from vsae.data.randomness import generator
+from vsae.data.schema import Block
 from vsae.model.gaussian import GaussianImputation
 from vsae.model.latent_model import LatentModel
 
 _RIDGE = 1e-3  # of a column's own square sum, added to it: columns that tell the same twice
 _LEFT_OUT = 1e6  # likewise: nothing is told by the number itself
+_STREAM = -1000  # of random numbers, and on down: one a table
 
 
 class ParameterUncertainty:
-    """The slopes of some drawn tables, `each` of every member."""
+    """The slopes of some drawn tables."""
 
-    def __init__(self, model: LatentModel, gaussian: GaussianImputation, each: int, rng: torch.Generator) -> None:
+    def __init__(self, model: LatentModel, gaussian: GaussianImputation, tables: int, seed: int) -> None:
         self.model, self.gaussian, moments = model, gaussian, gaussian.moments.double()
-        self.blocks = model.schema.number_blocks
         rows = moments[:, 0, 0].clamp_min(1.0)  # that show a number
         squares = _RIDGE * moments.diagonal(dim1=1, dim2=2).clamp_min(1.0)
         squares[:, 1:].diagonal().copy_(_LEFT_OUT * rows)
         squares[:, 0] = rows - moments[:, 0, 0]
         self.root = torch.linalg.cholesky(moments + torch.diag_embed(squares)).float()  # (numbers, 1 + D, 1 + D)
-        shape = model.config.members, each, *self.root.shape[:2], 1
-        noise = torch.randn(shape, generator=rng, device=moments.device)
-        self.slopes = torch.linalg.solve_triangular(self.root.mT, noise, upper=True)[
-            ..., 0
-        ].mT  # (E, each, 1 + D, numbers)
+        shape = (*self.root.shape[:2], 1)
+        noise = torch.stack(
+            [
+                torch.randn(shape, generator=generator(seed, _STREAM - i, moments.device), device=moments.device)
+                for i in range(tables)
+            ]
+        )
+        self.slopes = torch.linalg.solve_triangular(self.root.mT, noise, upper=True)[..., 0]  # (tables, numbers, 1 + D)
 
-    def deviates(self, batch: Batch, rng: torch.Generator) -> Mapping[str, Tensor]:
-        """Noise for the blocks of numbers, (E, each·B, variables): standard normal in a cell, alike in like rows."""
+    def shifted(self, rank: Tensor, batch: Batch, table: Tensor, block: Block, variables: Sequence[int]) -> Tensor:
+        """Ranks (B, variables) of some numbers, uniform in a cell, alike in like rows (1, B, …) of one drawn table."""
+        numbers = [v.name for b in self.model.schema.number_blocks for v in b.variables]
+        at = [numbers.index(block.variables[j].name) for j in variables]
         estimate = self.gaussian(batch, self.model.number_features(batch))[0]  # (B, D)
         row = torch.cat([torch.ones_like(estimate[:, :1]), estimate], dim=1)
-        common = row @ self.slopes  # (E, each, B, numbers)
-        own = torch.randn(common.shape, generator=rng, device=common.device)
-        share = (torch.linalg.solve_triangular(self.root, row.T, upper=False) ** 2).sum(1).T  # beside 1; (B, numbers)
-        parts = ((own + common) / (1 + share).sqrt()).flatten(1, 2).split([len(b) for b in self.blocks], dim=-1)
-        return {block.name: part for block, part in zip(self.blocks, parts, strict=True)}
+        slopes = self.slopes[table[:, None], torch.tensor(at, device=table.device)]  # (B, variables, 1 + D)
+        common = torch.einsum("bd,bkd->bk", row, slopes)
+        share = (torch.linalg.solve_triangular(self.root[at], row.T, upper=False) ** 2).sum(1).T  # beside 1
+        own = torch.special.ndtri(rank)
+        return torch.special.ndtr((own + common.double()) / (1 + share.double()).sqrt())

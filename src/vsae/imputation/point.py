@@ -55,12 +55,7 @@ def _average(imputer: Imputer[Any], name: str, draws: Draws, samples: int) -> ND
     distribution, encoding = draws.data[name], imputer.encoding
 
     def mean(x: Tensor) -> NDArray[Any]:
-        """(E, S·B, …) → (B, …)"""
-        x = x.unflatten(1, (samples, -1)).double()
-        if draws.log_weight is None:
-            return x.mean(dim=(0, 1)).cpu().numpy()
-        weight = torch.softmax(draws.log_weight.double(), dim=1)  # (E, S, B)
-        return (x * weight.view(*weight.shape, *[1] * (x.dim() - 3))).sum(1).mean(0).cpu().numpy()
+        return draws.average(x, samples).cpu().numpy()
 
     if not isinstance(distribution, Gaussian | Vector):
         return mean(distribution.mean)

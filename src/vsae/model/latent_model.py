@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -17,7 +17,7 @@ from vsae.model.gaussian import GaussianImputation
 from vsae.model.generative import DataDistribution, Heads
 from vsae.model.images import ImageEncoders, ImageSettings
 from vsae.model.inputs import InputSettings
-from vsae.model.likelihoods import Distribution, ImageHead
+from vsae.model.likelihoods import Distribution, ImageHead, ScaledHead
 from vsae.model.priors import LatentPrior
 from vsae.model.proposals import DiagonalNormal
 
@@ -63,6 +63,16 @@ class Draws(NamedTuple):
 
     data: DataDistribution  # rows are draw-major, (E, samples·B, …)
     log_weight: Tensor | None = None  # (E, samples, B), importance weights; None: one draw, or all alike
+
+    def average(self, x: Tensor, samples: int, members: Sequence[int] | None = None) -> Tensor:
+        """The mean of (E, samples·B, …) over draws, as they are weighted, and over members, all or some: (B, …)."""
+        x, weight = x.unflatten(1, (samples, -1)).double(), self.log_weight
+        if members is not None:
+            x, weight = x[list(members)], None if weight is None else weight[list(members)]
+        if weight is None:
+            return x.mean(dim=(0, 1))
+        weight = torch.softmax(weight.double(), dim=1)  # (E, S, B)
+        return (x * weight.view(*weight.shape, *[1] * (x.dim() - 3))).sum(1).mean(0)
 
     def mean_of(self, distribution: Distribution) -> Tensor:
         """The mean of a block over weighted draws, (E, B, …); of the only draw where there are no weights."""
@@ -174,9 +184,20 @@ class LatentModel(nn.Module, ABC):
         a latent of its own."""
         return None
 
+    @property
+    def members_with_cell_scale(self) -> list[int]:
+        """Those whose σ of a number varies from cell to cell; all, if none or no number does."""
+        head = next((module for module in self.modules() if isinstance(module, ScaledHead)), None)
+        found = [] if head is None else head.per_cell.flatten().nonzero().flatten().tolist()
+        return found or list(range(self.config.members))
+
     @abstractmethod
-    def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
+    def draws(
+        self, batch: Batch, noise: Noise, weighted: bool | None = None, only: Collection[str] | None = None
+    ) -> Draws:
         """Decode draws of z given what the batch shows; `weighted`: with importance weights (None: as the model does).
+
+        `only`: the blocks that are wanted; a model may decode more.
 
         The weights make up for the difference between the proposal and p(z | x_o), or p(z | x_o, m), for a z whose
         prior is N(0, I). A model that has none raises `ValueError`.

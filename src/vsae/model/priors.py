@@ -213,13 +213,11 @@ class FullPrior(LatentPrior):
         return z.unflatten(-1, self.shape)
 
     @torch.no_grad()
-    def given_others(
-        self, z: Tensor, attributes: Sequence[int], member: int, rng: torch.Generator, width: float = 1.0
-    ) -> Tensor:
+    def given_others(self, z: Tensor, attributes: Sequence[int], member: int, uniform: Tensor, noise: Tensor) -> Tensor:
         """A draw of some attributes' latents given those of the others, (n, M, L) → (n, len(attributes), L).
 
-        Each component is a Gaussian and has Gaussian conditionals, whose noise is multiplied by `width`; how likely
-        each component is, its density of what is given says.
+        Each component is a Gaussian and has Gaussian conditionals, which get the normal `noise`, (n, their entries);
+        how likely each component is, its density of what is given says, and `uniform` (n,) picks one.
         """
         unknown = torch.zeros(self.shape, dtype=torch.bool, device=z.device)
         unknown[list(attributes)] = True
@@ -231,13 +229,13 @@ class FullPrior(LatentPrior):
         inner = torch.linalg.cholesky(covariance[:, o[:, None], o])
         white = torch.linalg.solve_triangular(inner, off.mT, upper=False)  # (K, known, n)
         score = weight.log()[:, None] - 0.5 * (white**2).sum(1) - inner.diagonal(dim1=1, dim2=2).log().sum(1)[:, None]
-        chosen = torch.multinomial(torch.softmax(score, dim=0).T, 1, generator=rng)[:, 0]  # (n,)
+        edges = torch.softmax(score, dim=0).cumsum(0)  # (K, n)
+        chosen = (edges <= uniform * edges[-1]).sum(0).clamp_max(len(edges) - 1)  # (n,)
         slope = torch.linalg.solve_triangular(inner, covariance[:, o[:, None], u], upper=False)  # (K, known, unknown)
         loc = centre[:, None, u] + white.mT @ slope  # (K, n, unknown)
         rest = torch.linalg.cholesky(covariance[:, u[:, None], u] - slope.mT @ slope)
-        noise = torch.randn(len(z), len(u), generator=rng, device=z.device, dtype=loc.dtype)
         rows = torch.arange(len(z), device=z.device)
-        drawn = (loc + width * noise @ rest.mT)[chosen, rows]
+        drawn = (loc + noise.to(loc) @ rest.mT)[chosen, rows]
         return drawn.unflatten(-1, (len(attributes), -1)).to(z.dtype)
 
 

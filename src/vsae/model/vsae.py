@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import torch
@@ -109,7 +110,7 @@ class VSAE(LatentModel):
         anchor = self.attributive(batch, self.features(number)).loc
         return q._replace(loc=q.loc + anchor * self.is_number)
 
-    def decode(self, z: Tensor, mask: Tensor | None) -> Decoded:
+    def decode(self, z: Tensor, mask: Tensor | None, only: Collection[str] | None = None) -> Decoded:
         """p(m | z) and p(x | m, z), with `mask` as m; None: the probabilities that the mask network gives.
 
         Without mask modelling the mask network's output conditions nothing, so None means all observed.
@@ -118,7 +119,7 @@ class VSAE(LatentModel):
         m = self.mask_network(context)
         if mask is None:
             mask = m.mean if self.config.mask_modelling else torch.ones_like(m.logits)
-        return Decoded(m, self.data_network(context, mask))
+        return Decoded(m, self.data_network(context, mask, only))
 
     @property
     def numbers_per_row(self) -> int:
@@ -144,17 +145,21 @@ class VSAE(LatentModel):
     def reconstruct(self, batch: Batch) -> DataDistribution:
         return self.decode(self.propose(batch).selective.loc, self.imputing_mask(batch.mask)).data
 
-    def decode_draws(self, batch: Batch, noise: Noise) -> tuple[Decoded, DiagonalNormal, Tensor]:
+    def decode_draws(
+        self, batch: Batch, noise: Noise, only: Collection[str] | None = None
+    ) -> tuple[Decoded, DiagonalNormal, Tensor]:
         """Draws of z decoded, rows draw-major; with the proposal they come from, and themselves, (E, S, B, M, L)."""
         q = self.infer(batch)
         z = q.draws(noise(q.loc.shape[2:], q.loc.device))
         mask = batch.mask[:, None].expand(-1, noise.samples, -1, -1).flatten(1, 2)
-        return self.decode(z.flatten(1, 2), self.imputing_mask(mask)), q, z
+        return self.decode(z.flatten(1, 2), self.imputing_mask(mask), only), q, z
 
-    def draws(self, batch: Batch, noise: Noise, weighted: bool | None = None) -> Draws:
-        decoded, q, z = self.decode_draws(batch, noise)
+    def draws(
+        self, batch: Batch, noise: Noise, weighted: bool | None = None, only: Collection[str] | None = None
+    ) -> Draws:
         if not weighted:
-            return Draws(decoded.data)
+            return Draws(self.decode_draws(batch, noise, only)[0].data)
+        decoded, q, z = self.decode_draws(batch, noise)  # the weights need all of it
         log_weight = self.log_weight(batch, decoded.data, q, z)
         if self.config.mask_modelling:
             log_m = decoded.mask.log_prob(batch.repeated(noise.samples).mask).sum(-1)

@@ -34,7 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no re-masking": {"remask": (0.0, 0.0)},
     "KL weight 1": {"kl_visible": 1.0, "kl_hidden": 1.0},
     "E step of the paper, 20 samples": {"e_step_samples": 20, "e_step_warmup": 5},
-    "no linear guess": {"gaussian": False},
+    "no Gaussian imputation": {"gaussian": False},
     "no matching of the proposals": {"match": 0.0},
     "no mask model": {"mask_modelling": False},
     "the mask counts as the paper has it": {"mask_weight": 1.0},
@@ -49,7 +49,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "every attribute hidden alike": {"remask_rates": "alike"},
     "latents of 8": {"latent_dim": 8},
     "no refit": {"refit": 0.0},
-    "estimates trusted as they are": {"shrinkage": False},
+    "no shrinkage": {"shrinkage": False},
     "nothing held out": {"validation_share": 0.0},
     "half the steps": {"steps_share": 0.5},
 }

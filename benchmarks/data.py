@@ -22,7 +22,7 @@ MOST_ROWS = 3000  # the others are cut, so that slow peers can finish
 
 @dataclass(frozen=True)
 class Rows:
-    """`columns` in natural units (codes for levels); `known` (n, M) is False where the source has a hole itself."""
+    """`columns` in natural units (codes for levels); `known` (n, M) is False where the source itself lacks the cell."""
 
     name: str
     schema: Schema

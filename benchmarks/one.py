@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-ROW, PICTURES = "row.json", "pictures.npz"
+ROW, IMAGES = "row.json", "images.npz"
 
 
 def run(module: str, folder: Path, job: dict[str, Any]) -> None:
     row = import_module(module).measured(**job)
-    pictures = row.pop("pictures", None)
-    if pictures is not None:
-        np.savez(folder / PICTURES, **pictures)
+    images = row.pop("images", None)
+    if images is not None:
+        np.savez(folder / IMAGES, **images)
     (folder / ROW).write_text(json.dumps(row))
 
 
 def left_in(folder: Path) -> dict[str, Any]:
     """The row of a run that is over."""
     row: dict[str, Any] = json.loads((folder / ROW).read_text())
-    if (folder / PICTURES).exists():
-        with np.load(folder / PICTURES) as file:
-            row["pictures"] = dict(file)
+    if (folder / IMAGES).exists():
+        with np.load(folder / IMAGES) as file:
+            row["images"] = dict(file)
     return row
 
 

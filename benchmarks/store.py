@@ -2,7 +2,7 @@
 
     results/peers.jsonl      rows; a large benchmark has several such files, one for each value of a field
     results/settings.json    settings that many rows share; a row holds the hash of its own
-    results/multimodal.npz   pictures of rows
+    results/multimodal.npz   images of rows
 
 A file is read, merged, written beside its place and renamed into it, under a lock on the folder: rows of several runs
 may come at once, and a file is whole or not there.
@@ -28,10 +28,10 @@ from vsae.storage.atomic import write_text, written_beside
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
-Pictures = dict[str, NDArray[np.uint8]]
+Images = dict[str, NDArray[np.uint8]]
 
 RESULTS = Path("results")
-_SETTINGS, _PICTURES = "settings", "pictures"  # the fields of a row that are kept apart
+_SETTINGS, _IMAGES = "settings", "images"  # the fields of a row that are kept apart
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Store:
         return tuple(row[name] for name in self.key)
 
     def rows(self) -> list[Row]:
-        """All rows, in the order of their keys, with their settings and pictures.
+        """All rows, in the order of their keys, with their settings and images.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -58,35 +58,35 @@ class Store:
         """
         rows = [row for path in self._files() for row in _lines(path)]
         settings = _object(self._settings)
-        pictures = _arrays(self._pictures) if any(_PICTURES in row for row in rows) else {}
+        images = _arrays(self._images) if any(_IMAGES in row for row in rows) else {}
         for row in rows:
             if _SETTINGS in row:
                 row[_SETTINGS] = settings[row[_SETTINGS]]
-            if _PICTURES in row:
-                row[_PICTURES] = {name: pictures[self._picture(row, name)] for name in row[_PICTURES]}
+            if _IMAGES in row:
+                row[_IMAGES] = {name: images[self._image(row, name)] for name in row[_IMAGES]}
         return sorted(rows, key=self.key_of)
 
     def add(self, *rows: Row) -> None:
         """Keep these, in the place of any that have their keys."""
         files: dict[Path, list[Row]] = {}
         settings: dict[str, Any] = {}
-        pictures: Pictures = {}
+        images: Images = {}
         for row in rows:
             kept = dict(row)
             if _SETTINGS in row:
                 kept[_SETTINGS] = name = _hash(row[_SETTINGS])
                 settings[name] = row[_SETTINGS]
-            if _PICTURES in row:
-                kept[_PICTURES] = list(row[_PICTURES])
-                pictures |= {self._picture(row, name): x for name, x in row[_PICTURES].items()}
+            if _IMAGES in row:
+                kept[_IMAGES] = list(row[_IMAGES])
+                images |= {self._image(row, name): x for name, x in row[_IMAGES].items()}
             files.setdefault(self._file(row), []).append(kept)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(self.path.parent):
             if settings:
                 _write_object(self._settings, _object(self._settings) | settings)
-            if pictures:
-                with written_beside(self._pictures) as beside, beside.open("wb") as file:
-                    np.savez_compressed(file, **(_arrays(self._pictures) | pictures))  # type: ignore[arg-type]
+            if images:
+                with written_beside(self._images) as beside, beside.open("wb") as file:
+                    np.savez_compressed(file, **(_arrays(self._images) | images))  # type: ignore[arg-type]
             for path, some in files.items():
                 merged = {self.key_of(row): row for row in (*_lines(path), *some)}
                 write_text(path, "".join(_compact(merged[key]) + "\n" for key in sorted(merged)))
@@ -96,10 +96,10 @@ class Store:
         return self.path.parent / "settings.json"
 
     @property
-    def _pictures(self) -> Path:
+    def _images(self) -> Path:
         return self.path.with_suffix(".npz")
 
-    def _picture(self, row: Row, name: str) -> str:
+    def _image(self, row: Row, name: str) -> str:
         return f"{' '.join(map(str, self.key_of(row)))}/{name}"
 
     def _file(self, row: Row) -> Path:
@@ -126,7 +126,7 @@ def _write_object(path: Path, content: dict[str, Any]) -> None:
     write_text(path, "{" + ",\n".join(lines) + "}\n")
 
 
-def _arrays(path: Path) -> Pictures:
+def _arrays(path: Path) -> Images:
     if not path.exists():
         return {}
     with np.load(path, allow_pickle=False) as file:

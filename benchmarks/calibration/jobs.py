@@ -67,7 +67,7 @@ def _scored(rows: Rows, given: exchange.Task, part: str, drawn: dict[str, NDArra
 
 
 def marginal_draws(given: exchange.Task) -> dict[str, NDArray[np.float64]]:
-    """Each hole filled with any observed value of its column: calibrated if holes are at random, and uninformed."""
+    """Any observed value of its column for each missing cell: calibrated if cells are missing at random."""
     rng = np.random.default_rng(given.seed)
     seen = [x[~np.isnan(x)] for x in given.train.T]
     values = [x if len(x) else np.zeros(1) for x in seen]

@@ -192,9 +192,10 @@ def _what_was_run(readings: Readings) -> str:
         (
             paragraph(
                 "The tables and splits of [benchmark.md](benchmark.md), with draws in the place of one best filling.",
-                f"Holes: {listed(mask_name(*m) for m in readings.masks)}; seeds {listed(all_values(rows, 'seed'))}.",
-                '"marginal" draws any observed value of the column, whatever else the row says: calibrated where holes',
-                "are at random, and uninformed. The best is bold, the marginal aside.",
+                f"Missing cells: {listed(mask_name(*m) for m in readings.masks)};",
+                f"seeds {listed(all_values(rows, 'seed'))}.",
+                '"marginal" draws any observed value of the column, whatever else the row says: calibrated where cells',
+                "are missing at random, and uninformed. The best is bold, the marginal aside.",
             ),
             markdown(["method", "version", "draws", "ended", "timed out", "failed"], lines),
         )
@@ -213,7 +214,7 @@ def pooled_section(repeats: Sequence[Row]) -> str:
                 f"y = {BETA[0]:g} + {BETA[1]:g} x₁ + {BETA[2]:g} x₂ + e, {ROWS} rows, x₁ and x₂ correlated; a third of",
                 "x₁ is missing, the more likely the higher x₂ and y, which is missing at random. Each method's 20",
                 "completed tables are analysed by least squares and pooled by Rubin's rules, with Barnard and Rubin's",
-                'degrees of freedom. "no holes" is the same regression on the rows as they are.',
+                'degrees of freedom. "nothing missing" is the same regression on the rows as they are.',
             ),
             markdown([*headings, "seconds"], lines),
             paragraph(

@@ -27,11 +27,11 @@ Rows = NDArray[np.float64]
 BETA = (1.0, 0.5, 0.5)  # β₀, β₁, β₂
 ROWS, DRAWS, REPEATS, BATCH = 300, 20, 200, 50
 CORRELATION = 0.6
-HOLES = (-1.08, 0.5, 1.5)  # P(x₁ missing) = sigmoid of these on (1, x₂, y - β₀): 35 % on average
+MISSING = (-1.08, 0.5, 1.5)  # P(x₁ missing) = sigmoid of these on (1, x₂, y - β₀): 35 % on average
 
 
 class Sample(NamedTuple):
-    """Columns x₁, x₂, y: as they are, and with holes in x₁."""
+    """Columns x₁, x₂, y: as they are, and with x₁ missing in some rows."""
 
     whole: Rows
     given: Rows
@@ -42,7 +42,7 @@ def simulate(repeat: int) -> Sample:
     x2 = rng.normal(size=ROWS)
     x1 = CORRELATION * x2 + np.sqrt(1 - CORRELATION**2) * rng.normal(size=ROWS)
     y = BETA[0] + BETA[1] * x1 + BETA[2] * x2 + rng.normal(size=ROWS)
-    logit = HOLES[0] + HOLES[1] * x2 + HOLES[2] * (y - BETA[0])
+    logit = MISSING[0] + MISSING[1] * x2 + MISSING[2] * (y - BETA[0])
     whole = np.stack([x1, x2, y], axis=1)
     given = whole.copy()
     given[rng.random(ROWS) < 1 / (1 + np.exp(-logit)), 0] = np.nan
@@ -87,7 +87,7 @@ Direct = Callable[[Sample], list[Rows]]
 
 #: Either the tables to analyse, at once, or the adapter that draws them.
 METHODS: dict[str, Method | Direct] = {
-    "no holes": lambda sample: [sample.whole],
+    "nothing missing": lambda sample: [sample.whole],
     "complete rows": complete_rows,
     "mean": mean_filled,
     "vsae-fast": Method(None, "vsae_draws.py", ("fast", str(DRAWS))),

@@ -1,7 +1,7 @@
 """Rows generated under a condition against the simulator's own, on the clinic table.
 
 The simulator knows the exact conditional distribution: of very many complete rows with masks, those that meet the
-condition. A model fitted on 2,000 rows with holes is asked for rows under the same condition. A
+condition. A model fitted on 2,000 rows with missing cells is asked for rows under the same condition. A
 row is one seed.
 """
 
@@ -86,11 +86,11 @@ def _scores(condition: Condition, fitted: FittedVSAE, simulated: Clinic, seed: i
     fixed = {simulated.schema.attribute_of[name] for name in condition.given}
     fixed |= {simulated.schema.names.index(name) for name in condition.missing}
     rates = np.abs(mask.mean(axis=0) - simulated.mask[met].mean(axis=0))
-    holes = {name: float(rates[i]) for i, name in enumerate(simulated.schema.names) if i not in fixed}
+    missing = {name: float(rates[i]) for i, name in enumerate(simulated.schema.names) if i not in fixed}
     return {
         "simulated": int(met.sum()),
         "distances": [d._asdict() for d in _distances(condition, rows, simulated, met)],
-        "holes": holes,
+        "missing": missing,
     }
 
 
@@ -157,10 +157,10 @@ def section(rows: Sequence[Row]) -> str:
     return "\n\n".join(
         (
             paragraph(
-                f"`sample(given=…)` of a model fitted on {rows[0]['rows']:,} rows of the clinic table, with holes,",
-                f"{rows[0]['generated']:,} rows a condition, against the simulator's own complete rows that meet it:",
-                "Kolmogorov and Smirnov's distance of numbers, total variation of categories; mean over the seeds",
-                f"{listed(all_values(rows, 'seed'))}. After the stroke what the simulator's rows without the",
+                f"`sample(given=…)` of a model fitted on {rows[0]['rows']:,} rows of the clinic table, with missing",
+                f"cells, {rows[0]['generated']:,} rows a condition, against the simulator's own complete rows that",
+                "meet it: Kolmogorov and Smirnov's distance of numbers, total variation of categories; mean over the",
+                f"seeds {listed(all_values(rows, 'seed'))}. After the stroke what the simulator's rows without the",
                 "condition are off: what a generator that ignores it would read.",
             ),
             markdown(["condition", *columns], lines),

@@ -1,6 +1,6 @@
-"""How far generated rows are from real ones: associations, columns, holes, and whether they are copies.
+"""How far generated rows are from real ones: associations, columns, missing cells, and whether they are copies.
 
-Rows are (n, p) floats with NaN for holes; `levels` (p,) is 0 for numbers and else the number of codes.
+Rows are (n, p) floats with NaN for missing cells; `levels` (p,) is 0 for numbers and else the number of codes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def associations(x: Rows, levels: Levels) -> NDArray[np.float64]:
 
     Pearson's r of two numbers, in [-1, 1]; Cramér's V of two categories and the correlation ratio of a number in the
     groups of a category, in [0, 1]. The last two are corrected for the association that chance alone would show, of
-    which rows with holes, having fewer pairs, would show more.
+    which incomplete rows, having fewer pairs, would show more.
 
     >>> x = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 2.0], [0.0, 0.0, 1.0], [1.0, 1.0, 2.0]])
     >>> associations(x, np.array([2, 2, 0])).round(3)
@@ -84,7 +84,7 @@ def correlation_ratio(number: NDArray[np.float64], category: NDArray[np.float64]
 
 
 def marginal_distances(real: Rows, synthetic: Rows, levels: Levels) -> NDArray[np.float64]:
-    """(p,) Kolmogorov and Smirnov's distance of numbers, total variation of categories; 1 for a column of holes.
+    """(p,) Kolmogorov and Smirnov's distance of numbers, total variation of categories; 1 for an empty column.
 
     >>> marginal_distances(np.array([[0.0], [1.0]]), np.array([[1.0], [1.0]]), np.array([0]))
     array([0.5])
@@ -111,11 +111,11 @@ def distance(real: NDArray[np.float64], synthetic: NDArray[np.float64], levels: 
     return float(np.abs(below_a - below_b).max())
 
 
-# --- holes
+# --- missing cells
 
 
 def null_rate_error(given: Rows, synthetic: Rows, names: NDArray[np.str_]) -> dict[str, Any]:
-    """|share of holes generated - share in the rows the method was given|, column by column."""
+    """|share of missing cells generated - share in the rows the method was given|, column by column."""
     error = np.abs(np.isnan(synthetic).mean(axis=0) - np.isnan(given).mean(axis=0))
     return {"mean": float(error.mean()), "worst": float(error.max()), "worst_column": str(names[error.argmax()])}
 

@@ -47,15 +47,15 @@ def judged(real: Reality, folder: Path) -> Row:
     """What generated rows add to a row; such that are none raise."""
     row: Row = json.loads((folder / "generated.json").read_text())
     with np.load(folder / "generated.npz") as file:
-        with_holes = checked(real.given, file["with_holes"], holes=True)
-        complete = checked(real.given, file["complete"], holes=False) if "complete" in file.files else None
-    return row | {"scores": real.scores(with_holes, complete)}
+        incomplete = checked(real.given, file["incomplete"], missing=True)
+        complete = checked(real.given, file["complete"], missing=False) if "complete" in file.files else None
+    return row | {"scores": real.scores(incomplete, complete)}
 
 
 def in_words(row: Row) -> str:
     s = row["scores"]
     areas = " / ".join(f"{area:.3f}" for area in s["auc"].values())
-    utility = " / ".join(f"{s['utility'][k]:.3f}" for k in ("holes", "complete", "real") if k in s["utility"])
+    utility = " / ".join(f"{s['utility'][k]:.3f}" for k in ("incomplete", "complete", "real") if k in s["utility"])
     return (
         f"association {s['association']['mean']:.3f}, marginal {s['marginal']['mean']:.3f}, AUC {areas}, "
         f"{s['utility']['measure']} {utility}, nulls {s['nulls']['worst']:.3f}, "

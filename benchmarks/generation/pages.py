@@ -92,7 +92,7 @@ def _auc(rows: Readings) -> str:
         mask_name(*mask): [
             Mark(place.table, method, value)
             for (place, method), value in rows.all_of(
-                rows.places(mask), generation.SHOWN, generation.score("auc", "holes")
+                rows.places(mask), generation.SHOWN, generation.score("auc", "incomplete")
             ).items()
         ]
         for mask in rows.masks

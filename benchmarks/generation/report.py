@@ -36,9 +36,9 @@ def score(*path: str) -> Pick:
 
 
 def utility(row: Row) -> float | None:
-    """Learned from rows without holes, where the method makes them: that is what a user would take."""
+    """Learned from complete rows, where the method makes them: that is what a user would take."""
     found = row["scores"]["utility"]
-    return float(found.get("complete", found["holes"]))
+    return float(found.get("complete", found["incomplete"]))
 
 
 MEASURES = (
@@ -60,17 +60,17 @@ MEASURES = (
         references={BY_CHANCE: score("marginal", "by_chance")},
     ),
     Measure(
-        "Real or generated, with holes",
-        score("auc", "holes"),
+        "Real or generated, with missing cells",
+        score("auc", "incomplete"),
         min,
-        "Area under the curve of boosted trees that tell test rows with holes from as many generated rows with holes,",
+        "Area under the curve of boosted trees that tell test rows with missing cells from as many generated ones,",
         "in 5-fold cross-validation, mean of three; a value below ½ counts as as much above it. ½: nobody can tell.",
     ),
     Measure(
         "Real or generated, complete",
         score("auc", "complete"),
         min,
-        "The same for complete test rows and rows generated without holes, of methods that make such. Columns that",
+        "The same for complete test rows and complete generated rows, of methods that make such. Columns that",
         "hang together too little are easier to see here.",
     ),
     Measure(
@@ -80,14 +80,17 @@ MEASURES = (
         "Boosted trees learn the table's label from generated rows, complete where the method makes such; their",
         "accuracy (R² for concrete and whitewine) on complete real test rows. Below it what the real training rows",
         "teach.",
-        references={"real, with holes": score("utility", "real_holes"), "real, complete": score("utility", "real")},
+        references={
+            "real, with missing cells": score("utility", "real_incomplete"),
+            "real, complete": score("utility", "real"),
+        },
     ),
     Measure(
-        "Shares of holes",
+        "Shares of missing cells",
         score("nulls", "worst"),
         min,
-        "By how much the share of holes in 10,000 generated rows differs from that in the training rows, in the column",
-        "where it differs most.",
+        "By how much the share of missing cells in 10,000 generated rows differs from that in the training rows, in",
+        "the column where it differs most.",
     ),
     Measure(
         "Nearness to training rows",
@@ -110,10 +113,12 @@ def verdicts(readings: Readings) -> list[Verdict]:
             MOST_ASSOCIATION_ERROR,
         ),
         _against_best_peer(readings, f"distance of columns {at_most}", score("marginal", "mean")),
-        _against_best_peer(readings, f"real-or-generated AUC, with holes, {at_most}", score("auc", "holes")),
+        _against_best_peer(
+            readings, f"real-or-generated AUC, with missing cells, {at_most}", score("auc", "incomplete")
+        ),
         _useful(readings),
         _largest(
-            readings, f"shares of holes within {MOST_NULL_RATE_ERROR} in every column", score("nulls", "worst"),
+            readings, f"shares of missing cells within {MOST_NULL_RATE_ERROR} in every column", score("nulls", "worst"),
             MOST_NULL_RATE_ERROR,
         ),
     ]  # fmt: skip
@@ -185,19 +190,20 @@ def _what_was_run(readings: Readings) -> str:
     return "\n\n".join(
         (
             paragraph(
-                "Four fifths of each table, its label among the columns, get holes and are given to every generator; a",
-                "fifth is kept to judge by.",
-                f"Holes: {listed(mask_name(*m) for m in readings.masks)}; seeds {listed(all_values(rows, 'seed'))}.",
+                "Four fifths of each table, its label among the columns, lose cells and are given to every generator;",
+                "a fifth is kept to judge by.",
+                f"Missing cells: {listed(mask_name(*m) for m in readings.masks)};",
+                f"seeds {listed(all_values(rows, 'seed'))}.",
                 "Generated rows are judged by as many as were given, 1,000 at least.",
                 f"Every run is a process of its own; threads: {listed(all_values(rows, 'threads'))}, limit in seconds:",
                 f"{listed(all_values(rows, 'limit'))}. Machine: {'; '.join(all_values(rows, 'machine'))}.",
             ),
             markdown(["method", "version", "ended", "timed out", "failed"], lines),
             paragraph(
-                '"independent" draws every column by itself from what was observed of it, holes at its rate: what a',
-                'generator must beat. "real rows" are the training rows themselves, behind their holes too: what none',
+                '"independent" draws every column by itself from its observed cells, missing at its rate: what a',
+                'generator must beat. "real rows" are the training rows themselves, and their hidden cells: what none',
                 "can beat, and what a copying generator would score. `copula`, `tvae` and `ctgan` are SDV's at their",
-                "defaults; these fill the holes of numbers with the mean before they fit, and make holes at random.",
+                "defaults; these fill missing numbers with the mean before they fit, and make cells missing at random.",
                 '"by chance" is what as many real rows, drawn with replacement, are off.',
                 "The best is bold, the two trivial ones aside. t/o: timed out; –: not offered; n/r: not run.",
             ),
@@ -212,7 +218,7 @@ def _seconds(readings: Readings) -> str:
         runs = {t: [r for r in readings.rows if (r["table"], r["method"]) == (t, method)] for t in places}
         if any(runs.values()):
             lines.append([method, *(_mean_seconds(runs[t]) for t in places)])
-    words = "Mean CPU seconds to fit and to make 10,000 rows with holes, without imports; > where a run timed out."
+    words = "Mean CPU seconds to fit and to make 10,000 incomplete rows, without imports; > where a run timed out."
     return f"{markdown(['method', *places], lines)}\n\n{words}"
 
 
@@ -233,8 +239,10 @@ def _weakest(readings: Readings) -> str:
     if not lines:
         return ""
     heading = "### Where `vsae` is farthest off"
-    words = "In each run the pair, the column and the share of holes that differ most from those of the real rows."
-    table = markdown(["table", "holes", "association", "column", "share of holes"], lines)
+    words = (
+        "In each run the pair, the column and the share of missing cells that differ most from those of the real rows."
+    )
+    table = markdown(["table", "mechanism", "association", "column", "share missing"], lines)
     return "\n\n".join([heading, table, words])
 
 

@@ -11,7 +11,7 @@ Rows = NDArray[np.float64]
 
 
 def independent(real: Reality, number: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """With holes and complete: each column drawn anew from what was observed of it, holes at its rate."""
+    """Incomplete and complete: each column drawn anew from its observed cells, and missing at its rate."""
     columns = real.given.train.T
     complete = np.stack([rng.choice(_observed(x), number) for x in columns], axis=1)
     rate = np.isnan(real.given.train).mean(axis=0)
@@ -19,7 +19,7 @@ def independent(real: Reality, number: int, rng: np.random.Generator) -> tuple[R
 
 
 def real_rows(real: Reality, number: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """The training rows, shuffled, again and again: as they were given, and as they are behind their holes.
+    """The training rows, shuffled, again and again: as they were given, and with the cells that were hidden.
 
     Not drawn with replacement: a classifier that is shown some rows twice tells them from real ones by that.
     """

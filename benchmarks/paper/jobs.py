@@ -18,7 +18,7 @@ import torch
 
 from benchmarks import data, options
 from benchmarks.paper import multimodal
-from benchmarks.paper.digits import digit_reader
+from benchmarks.paper.digits import digit_classifier
 from benchmarks.paper.methods import ABLATIONS, CHAINS, DEFAULT, METHODS, PAPER, run_method
 from benchmarks.peers.grid import KEY, TaskData
 from benchmarks.runs import Benchmark, Job, in_process, known
@@ -88,7 +88,7 @@ PLANS: dict[str, Plan] = {
             ("mnist+mnist", 0.7),
         ]
         for method in multimodal.METHODS[::-1]  # the longest first
-        if name != "mosi" or method not in multimodal.ONLY_PICTURES
+        if name != "mosi" or method not in multimodal.ONLY_IMAGES
     ],
 }
 
@@ -158,10 +158,11 @@ def main(arguments: Sequence[str]) -> None:
     options.add_run_options(parser, BENCHMARK)
     o = parser.parse_args(arguments)
     jobs = jobs_of(plan_of(o.table or ["mcar"], o.methods, o.data), o.seeds or SEEDS, o.device)
-    pictures = [job for job in jobs if job["table"] in multimodal.SETS]
-    if any(job["table"] == "mnist+mnist" for job in pictures):  # the judge, before many would train one each
-        print(f"digit reader: {digit_reader(_found(o.device))[1]:.2%} of the test images read right", flush=True)
+    of_modalities = [job for job in jobs if job["table"] in multimodal.SETS]
+    if any(job["table"] == "mnist+mnist" for job in of_modalities):  # the judge, before many would train one each
+        _, accuracy = digit_classifier(_found(o.device))
+        print(f"digit classifier: right on {accuracy:.2%} of the test images", flush=True)
     options.run_with(o, BENCHMARK, [job for job in jobs if job["table"] not in multimodal.SETS])
-    if pictures:
+    if of_modalities:
         o.out = MULTIMODAL.store(o.out.parent).path
-        options.run_with(o, MULTIMODAL, pictures)
+        options.run_with(o, MULTIMODAL, of_modalities)

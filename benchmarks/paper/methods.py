@@ -37,7 +37,7 @@ PAPER_CHANGES: dict[str, dict[str, Any]] = {
     "EM, 1000 samples": {"e_step_samples": 1000},
     "E-step latents from the collective proposal": {"e_step_latents": "collective"},
     "given mask into the decoders": {"decoder_mask": "given"},
-    "zeros in the holes": {"fill": "zero"},
+    "zeros in missing cells": {"fill": "zero"},
 }
 DEFAULT_CHANGES: dict[str, dict[str, Any]] = {
     "collective only": {"proposal": "collective"},
@@ -51,7 +51,7 @@ DEFAULT_CHANGES: dict[str, dict[str, Any]] = {
         "e_step_latents": "collective",
     },
     "given mask into the decoders": {"decoder_mask": "given", "imputation_mask": "given"},
-    "noise in the holes": {"fill": "noise"},
+    "noise in missing cells": {"fill": "noise"},
 }
 METHODS = (*BASELINES, *CHAINS, PAPER, DEFAULT)
 ABLATIONS = (*(f"{PAPER}: {c}" for c in PAPER_CHANGES), *(f"{DEFAULT}: {c}" for c in DEFAULT_CHANGES))
@@ -130,7 +130,7 @@ def _latents(fitted: FittedModel[Any], task: TaskData) -> dict[str, Any]:
     """Whether z says anything of a row: dimensions in use, and the KL to the model's prior, of the first member.
 
     For VSAE, per attribute and apart for where it is observed (attributive proposal) and hidden (collective).
-    Noise in the holes moves z, too, but says nothing: what is inferred is averaged over several fillings.
+    Noise in missing cells moves z, too, but says nothing: what is inferred is averaged over several fillings.
     """
     columns = {name: x[:_MOST_ROWS_LOOKED_AT] for name, x in task.train.columns.items()}
     mask = task.train_mask[:_MOST_ROWS_LOOKED_AT]

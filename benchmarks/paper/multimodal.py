@@ -2,8 +2,8 @@
 
 Errors are squared errors of pixels in [0, 1] or of vectors in standard units of the training rows, or shares of wrong
 labels; over all hidden cells, and over those that have another modality given (without one, nothing beats a constant).
-Pairs of digits are also read: does a single draw of the hidden digit show the right one, and do generated pairs add up
-to 9?
+Pairs of digits are also classified: does a single draw of the hidden digit show the right one, and do generated pairs
+add up to 9?
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.paper.digits import digit_reader
+from benchmarks.paper.digits import digit_classifier
 from benchmarks.paper.methods import DEFAULT, PAPER, fitted_by, training_record
-from benchmarks.paper.pictures import as_bytes
+from benchmarks.paper.png import as_bytes
 from benchmarks.store import Row
 from vsae import FittedVSAE, Kind, VSAEConfig
 from vsae.baselines import BASELINES
@@ -38,12 +38,12 @@ TRIVIAL, ORACLE = "mean / mode", "class mean"
 RIVALS = tuple(name for name in BASELINES if name != "MIWAE")  # the paper's
 FLAT = f"{DEFAULT}, flat networks"  # as the paper's and the baselines' are: is it the recipe, or are it convolutions?
 METHODS = (TRIVIAL, ORACLE, *RIVALS, PAPER, FLAT, DEFAULT)
-ONLY_PICTURES = (ORACLE, FLAT)  # methods that mean something for them alone
-SHOWN_METHODS = (PAPER, DEFAULT)  # whose pictures the page shows, of the first seed at this rate
+ONLY_IMAGES = (ORACLE, FLAT)  # methods that mean something for them alone
+SHOWN_METHODS = (PAPER, DEFAULT)  # whose images the page shows, of the first seed at this rate
 SHOWN_RATE, SHOWN_SEED = 0.5, 0
 SETS = ("mnist+mnist", "fashion", "mosi")
 GENERATED = 5000  # rows
-SHOWN, SHOWN_DRAWS = 10, 6  # in pictures
+SHOWN, SHOWN_DRAWS = 10, 6  # rows and draws on the page
 _STREAM = 77  # of the masks' random numbers
 
 #: The `paper` preset for images: wider latents, a slower Adam; the rest is ours, as the paper says nothing of it.
@@ -58,7 +58,7 @@ _WITHOUT_NUMBERS: dict[str, Any] = {"features": "plain", "gaussian": False}
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One set with holes: fitted on the first part, scored on the second."""
+    """One set with missing cells: fitted on the first part, scored on the second."""
 
     train: Modalities
     test: Modalities
@@ -110,8 +110,8 @@ def run_method(method: str, task: Task, device: str | None = None, changes: Mapp
     if method in (TRIVIAL, ORACLE):
         return {"errors": _constant_errors(task, by_class=method == ORACLE), "seconds": 0.0}
     schema = task.train.schema
-    pictures_too = any(v.kind is Kind.IMAGE for v in schema.variables)
-    config = _config(method, task, pictures_too).replace(**(changes or {}))
+    with_images = any(v.kind is Kind.IMAGE for v in schema.variables)
+    config = _config(method, task, with_images).replace(**(changes or {}))
     began = time.perf_counter()
     fitted = fitted_by(method, schema, task.train.columns, task.train_mask, config, task.seed, device)
     row: Row = {
@@ -121,17 +121,17 @@ def run_method(method: str, task: Task, device: str | None = None, changes: Mapp
     }  # fmt: skip
     if task.train.name == "mnist+mnist":
         row["coherence"] = coherence(fitted, task)
-    if pictures_too and method in SHOWN_METHODS and (task.rate, task.seed) == (SHOWN_RATE, SHOWN_SEED):
-        row |= pictures(fitted, task)
+    if with_images and method in SHOWN_METHODS and (task.rate, task.seed) == (SHOWN_RATE, SHOWN_SEED):
+        row |= gallery(fitted, task)
     return row
 
 
-def _config(method: str, task: Task, pictures_too: bool) -> VSAEConfig:
+def _config(method: str, task: Task, with_images: bool) -> VSAEConfig:
     schema = task.train.schema
     if method in (DEFAULT, FLAT):
         network = "flat" if method == FLAT else "conv"
         return config_for(schema, len(task.train), **_WITHOUT_NUMBERS, image_net=network)
-    config = VSAEConfig.paper(**PAPER_IMAGES if pictures_too else {})
+    config = VSAEConfig.paper(**PAPER_IMAGES if with_images else {})
     return config if method == PAPER else baseline_config(BASELINES[method], schema, config)
 
 
@@ -147,31 +147,31 @@ def generated(fitted: FittedModel[Any], rows: int, seed: int) -> dict[str, NDArr
 
 
 def coherence(fitted: FittedModel[Any], task: Task) -> dict[str, float | None]:
-    """Read by the digit reader: single draws of the hidden digit, given the other; and generated pairs."""
-    reader, accuracy = digit_reader(fitted.device)
-    found: dict[str, float | None] = {"reader": accuracy}
+    """By the digit classifier: single draws of the hidden digit, given the other; and generated pairs."""
+    classifier, accuracy = digit_classifier(fitted.device)
+    found: dict[str, float | None] = {"accuracy": accuracy}
     drawn = fitted.draw(task.test.columns, task.test_mask, 1, seed=task.seed)[0]
     assert task.test.classes is not None
     right = []
     for i, (name, digit) in enumerate(zip(DIGITS, (task.test.classes, 9 - task.test.classes), strict=True)):
         asked = ~task.test_mask[:, i] & ~task.alone[:, i]
-        right.append(reader.read(drawn[name][asked]) == digit[asked])
+        right.append(classifier.predict(drawn[name][asked]) == digit[asked])
         found[f"draws_{name}"] = float(right[-1].mean())
     found["draws"] = float(np.concatenate(right).mean())
     rows = generated(fitted, GENERATED, task.seed)
     if rows is None:
         return found | {"pairs": None, "digits": None}
-    read = [reader.read(rows[name]) for name in DIGITS]
+    read = [classifier.predict(rows[name]) for name in DIGITS]
     found["pairs"] = float((read[0] + read[1] == 9).mean())
     share = np.bincount(np.concatenate(read), minlength=10) / (2 * len(read[0]))
     found["digits"] = float(np.exp(-(share[share > 0] * np.log(share[share > 0])).sum()))  # how many, in effect; of 10
     return found
 
 
-def pictures(fitted: FittedModel[Any], task: Task) -> Row:
+def gallery(fitted: FittedModel[Any], task: Task) -> Row:
     """For the page: the first rows with one modality hidden and the other given, and generated rows.
 
-    `pictures` are (rows, columns, H, W) under names such as digit1/given/digit2, digit1/truth and generated/digit1;
+    `images` are (rows, columns, H, W) under names such as digit1/given/digit2, digit1/truth and generated/digit1;
     `labels` are the codes that were given with an image, or generated with them.
     """
     shown: dict[str, NDArray[np.uint8]] = {}
@@ -195,13 +195,13 @@ def pictures(fitted: FittedModel[Any], task: Task) -> Row:
             labels["generated"] = x.tolist()
         else:
             shown[f"generated/{name}"] = as_bytes(x)
-    return {"pictures": shown, "labels": labels}
+    return {"images": shown, "labels": labels}
 
 
 def _constant_errors(task: Task, by_class: bool) -> dict[str, dict[str, Any]]:
     """Means and modes of what the training rows show; by class, where something tells a test row's class.
 
-    The class is the digit pair or the label: with it in hand, no picture of the other modality has a lower error than
+    The class is the digit pair or the label: with it in hand, no image of the other modality has a lower error than
     the mean of its class, as style is drawn independently. For labels and vectors there is no such thing.
     """
     filled: dict[str, NDArray[Any]] = {}

@@ -1,4 +1,4 @@
-"""The page docs/multimodal.md and its pictures, from the rows of the multi-modal experiments."""
+"""The page docs/multimodal.md and its images, from the rows of the multi-modal experiments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.paper import printed
 from benchmarks.paper.jobs import MULTIMODAL
 from benchmarks.paper.methods import DEFAULT, PAPER
 from benchmarks.paper.multimodal import FLAT, GENERATED, METHODS, ORACLE, SHOWN, TRIVIAL
-from benchmarks.paper.pictures import grid, png
+from benchmarks.paper.png import grid, png
 from benchmarks.store import Row
 
 Scope = Literal["given", "all"]
@@ -113,7 +113,7 @@ def wanted(rows: Rows) -> str:
     return "\n".join(lines)
 
 
-# --- pictures
+# --- images
 
 
 def figures(results: Path) -> dict[str, bytes]:
@@ -135,17 +135,17 @@ def _slug(table: str, method: str) -> str:
 
 def _images(row: Row) -> list[str]:
     """The modalities whose imputations a row shows."""
-    return [name.removesuffix("/truth") for name in row.get("pictures", ()) if name.endswith("/truth")]
+    return [name.removesuffix("/truth") for name in row.get("images", ()) if name.endswith("/truth")]
 
 
 def _parts(row: Row, begin: str) -> list[Any]:
-    """Of an imputed modality: given | truth | mean | draws, a row each; what is given only where it is a picture."""
-    return [x for name, x in row.get("pictures", {}).items() if name.startswith(begin)]
+    """Of an imputed modality: given | truth | mean | draws, a row each; what is given only where it is an image."""
+    return [x for name, x in row.get("images", {}).items() if name.startswith(begin)]
 
 
-def _generated(pictures: Sequence[Any]) -> Any:
-    """Rows of pictures that were generated together, one above the other."""
-    together = np.concatenate([p.transpose(1, 0, 2, 3) for p in pictures])  # (modalities, rows, H, W)
+def _generated(images: Sequence[Any]) -> Any:
+    """Rows of images that were generated together, one above the other."""
+    together = np.concatenate([x.transpose(1, 0, 2, 3) for x in images])  # (modalities, rows, H, W)
     halves = np.concatenate([together[:, :SHOWN], together[:, SHOWN:]])
     return grid([halves])
 
@@ -160,8 +160,8 @@ def page(results: Path) -> str | None:
     every = [row for found in rows.values() for row in found]
     seeds = len({row["seed"] for row in every})
     machines = "; ".join(sorted({row["machine"] for row in every}))
-    readers = [row["coherence"]["reader"] for row in every if row.get("coherence")]
-    reader = f"{readers[0]:.2%}" if readers else "–"
+    accuracies = [row["coherence"]["accuracy"] for row in every if row.get("coherence")]
+    accuracy = f"{accuracies[0]:.2%}" if accuracies else "–"
     minutes = sum(row["seconds"] for row in every) / 60
     return f"""{MADE.format(source="results/multimodal.jsonl")}
 # Images, labels and vectors
@@ -201,8 +201,8 @@ A quarter of the rows of a pair have nothing given: there, nothing beats the mea
 
 ## Do the digits belong together?
 
-A convolutional network that reads {reader} of the real test digits right reads what the models paint: single draws of a
-hidden digit, the other given, and {GENERATED:,} generated pairs. Draws are draws of z, without noise on pixels.
+A convolutional classifier that is right on {accuracy} of the real test digits is shown single draws of a hidden
+digit, the other given, and {GENERATED:,} generated pairs. Draws are draws of z, without noise on pixels.
 An autoencoder has no prior to generate from.
 
 {coherence_table(rows)}
@@ -214,12 +214,12 @@ def _gallery(rows: Rows) -> str:
     parts = []
     for table, names in (("mnist+mnist", ("digit2", "digit1")), ("fashion", ("image",))):
         for method in (DEFAULT, PAPER):
-            found = [row for row in rows.get((table, 0.5, method), []) if "pictures" in row]
+            found = [row for row in rows.get((table, 0.5, method), []) if "images" in row]
             if not found:
                 continue
             row = found[0]
             stem = f"figures/multimodal-{_slug(table, method)}"
-            parts.append(f"## {NAMES[table]}, {method}: pictures\n")
+            parts.append(f"## {NAMES[table]}, {method}: images\n")
             for name in names:
                 labels = row["labels"].get(name)
                 said = f" Given, from above: {', '.join(FASHION[code] for code in labels)}." if labels else ""

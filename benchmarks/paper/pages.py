@@ -243,9 +243,9 @@ The paper's NRMSE follows no definition we could find (its mean imputation would
 bracketed NRMSE can not be compared with ours; its PFC can.
 
 The baselines have VSAE's networks, widened until they have as many weights or more, on one latent vector a row. AE,
-VAE, CVAE and MVAE have its likelihoods, scaling and noise in the holes, too: on min-max scaled numbers, a Gaussian of
-fixed variance ½. HI-VAE and MIWAE have learned scales, standardised numbers and zeros in the holes, as their own papers
-do. MICE and MissForest are the chains of [the benchmark](benchmark.md).
+VAE, CVAE and MVAE have its likelihoods, scaling and noise in missing cells, too: on min-max scaled numbers, a Gaussian
+of fixed variance ½. HI-VAE and MIWAE have learned scales, standardised numbers and zeros in missing cells, as their own
+papers do. MICE and MissForest are the chains of [the benchmark](benchmark.md).
 {len(rows)} rows; those of MCAR took {hours:.1f} hours of training in all. Machines: {machines}.
 
 ## Table 1: MCAR, half of the cells missing

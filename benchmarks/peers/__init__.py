@@ -1,1 +1,1 @@
-"""`vsae bench peers`: other imputers and ours on the same holes, each in a process and an environment of its own."""
+"""Other imputers and ours on the same missing cells, each in a process and an environment of its own."""

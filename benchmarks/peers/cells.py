@@ -23,7 +23,7 @@ DEFAULT = "vsae"
 TRIVIAL = "mean/mode"
 SETTINGS = {"in_sample": "in sample", "new_rows": "new rows"}
 MEASURES = ("nrmse", "pfc")
-IGNORABLE = ("mcar", "mar", "paper-mar")  # holes that do not depend on what they hide
+IGNORABLE = ("mcar", "mar", "paper-mar")  # whether a cell is missing does not depend on its value
 TINY = 1e-3  # an error below it counts as this much, so that a ratio to a perfect answer means something
 
 TIMED_OUT, FAILED, NOT_OFFERED, NOT_RUN = "timed out", "failed", "not offered", "not run"

@@ -55,7 +55,7 @@ class TaskData:
 
     @classmethod
     def of(cls, rows: data.Rows, mechanism: str, rate: float, seed: int) -> TaskData:
-        """Rows shuffled and split, holes drawn on all of them; all from the seed and the name of the table."""
+        """Rows shuffled and split, masks drawn for all of them; all from the seed and the name of the table."""
         rng = np.random.default_rng([seed, zlib.crc32(rows.name.encode())])
         order = rng.permutation(len(rows))
         mask = rows.hide(mechanism_of(mechanism, rate, rows.schema), rng)
@@ -67,8 +67,8 @@ class TaskData:
         variables = self.train.schema.variables
         discrete = np.array([v.family in DISCRETE for v in variables])
         return exchange.Task(
-            train=_with_holes(self.train, self.train_mask),
-            new=_with_holes(self.new, self.new_mask),
+            train=_incomplete(self.train, self.train_mask),
+            new=_incomplete(self.new, self.new_mask),
             discrete=discrete,
             levels=np.where(discrete, [v.size for v in variables], 0),
             names=np.array([v.name for v in variables]),
@@ -197,7 +197,7 @@ def _of_variables(schema: Schema, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return mask[:, [schema.attribute_of[v.name] for v in schema.variables]]
 
 
-def _with_holes(rows: data.Rows, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _incomplete(rows: data.Rows, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     return np.where(_of_variables(rows.schema, mask), rows.matrix(), np.nan)
 
 

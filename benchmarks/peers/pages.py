@@ -105,7 +105,8 @@ def _what_was_run(rows: list[Row], results: Path) -> str:
         part
         for part in (
             paragraph(
-                f"Holes: {listed(mask_name(*m) for m in masks)}; mask seeds {listed(all_values(rows, 'seed'))}.",
+                f"Missing cells: {listed(mask_name(*m) for m in masks)};",
+                f"mask seeds {listed(all_values(rows, 'seed'))}.",
                 '"In sample" are the hidden cells of the four fifths of the rows a method was fitted on, "new rows"',
                 "those of the others, filled without fitting again. Every run is a process of its own; threads:",
                 f"{listed(all_values(rows, 'threads'))}, limit in seconds: {listed(all_values(rows, 'limit'))}.",
@@ -163,7 +164,7 @@ def _disclosure() -> str:
         "CASchools, College, CPS1985, Hitters, HousePrices, Males, Mroz, OJ, PSID1982, Star, WVS, Wage, attrition,",
         "biopsy, birthwt, colon, credit_data, diamonds, mpg, pbc, wage2), some 1,100 fits of random settings under",
         "MCAR .5 and MAR .3; before and besides, ideas were tried out on other masks of the tables here (adult,",
-        "breast_cancer, german_credit and phishing last). Nothing was chosen on holes scored here, but the tables are",
+        "breast_cancer, german_credit and phishing last). Nothing was chosen on cells scored here, but the tables are",
         "not unseen.",
     )
 

@@ -89,7 +89,7 @@ def test_stated_probabilities_are_read_at_their_own_column(rng):
 # --- rows
 
 
-def test_marginal_draws_are_calibrated_where_holes_are_at_random(tmp_path):
+def test_marginal_draws_are_calibrated_where_cells_are_missing_at_random(tmp_path):
     lines: list[str] = []
     job = {**asdict(TASK), "method": "marginal"}
     run(jobs.BENCHMARK, [job], jobs.BENCHMARK.store(tmp_path), Processes(), report=lines.append)
@@ -145,21 +145,21 @@ def test_a_regression_is_scipys_of_what_x2_leaves_unexplained():
 
 
 def test_a_third_of_x1_is_missing_and_the_rest_is_there():
-    holes = np.mean([np.isnan(rubin.simulate(i).given).mean(axis=0) for i in range(40)], axis=0)
-    assert holes[0] == pytest.approx(0.35, abs=0.02)
-    assert holes[1] == holes[2] == 0
+    missing = np.mean([np.isnan(rubin.simulate(i).given).mean(axis=0) for i in range(40)], axis=0)
+    assert missing[0] == pytest.approx(0.35, abs=0.02)
+    assert missing[1] == missing[2] == 0
 
 
 def test_whole_rows_cover_and_mean_filled_ones_do_not(tmp_path):
     lines: list[str] = []
-    methods = ("no holes", "mean", "complete rows")
+    methods = ("nothing missing", "mean", "complete rows")
     rows = run(
         rubin.BENCHMARK, rubin.jobs(methods, 100), rubin.BENCHMARK.store(tmp_path), Processes(), report=lines.append
     )
     found = {m: rubin.Validity.of([row for row in rows if row["method"] == m]) for m in methods}
-    assert found["no holes"].repeats == 100
-    assert found["no holes"].coverage > 0.88
-    assert abs(found["no holes"].bias) < 0.03
+    assert found["nothing missing"].repeats == 100
+    assert found["nothing missing"].coverage > 0.88
+    assert abs(found["nothing missing"].bias) < 0.03
     assert found["mean"].coverage < 0.4
     assert found["complete rows"].bias < -0.05
     assert len(lines) == 6

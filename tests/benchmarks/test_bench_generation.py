@@ -72,8 +72,8 @@ def test_association_needs_both_columns_and_names_the_worst_pair(reality):
     found = fidelity.association_error(real_rows, independent, LEVELS, NAMES)
     assert found["mean"] > 0.8
     assert found["worst_pair"] == ("x", "y")
-    holes = np.where(np.random.default_rng(2).random(real_rows.shape) < 0.3, np.nan, real_rows)
-    assert fidelity.association_error(real_rows, holes, LEVELS, NAMES)["mean"] < 0.02
+    incomplete = np.where(np.random.default_rng(2).random(real_rows.shape) < 0.3, np.nan, real_rows)
+    assert fidelity.association_error(real_rows, incomplete, LEVELS, NAMES)["mean"] < 0.02
 
 
 def test_distances_of_columns_are_scipys():
@@ -86,7 +86,7 @@ def test_distances_of_columns_are_scipys():
     assert levels == pytest.approx([0.5])
 
 
-def test_shares_of_holes_are_compared_column_by_column():
+def test_shares_of_missing_cells_are_compared_column_by_column():
     given, made = np.array([[np.nan, 1.0], [1.0, 1.0]]), np.array([[np.nan, np.nan], [1.0, 1.0]])
     found = fidelity.null_rate_error(given, made, np.array(["a", "b"]))
     assert (found["mean"], found["worst"], found["worst_column"]) == (0.25, 0.5, "b")
@@ -96,7 +96,7 @@ def test_copies_are_near_and_new_rows_as_far_as_real_ones(reality):
     def near(x):
         return fidelity.nearness(reality.train, reality.test, x, LEVELS)
 
-    assert near(reality.given.train)["ratio"] == 0  # holes do not hide a copy
+    assert near(reality.given.train)["ratio"] == 0  # missing cells do not hide a copy
     assert near(reality.given.train)["same"] == 1
     assert near(reality.test)["ratio"] == pytest.approx(1)
     assert near(shuffled(reality.test))["ratio"] > 2
@@ -124,11 +124,11 @@ def test_lessons_are_learned_from_real_rows_and_not_from_noise(reality):
 
 
 def test_generators_see_neither_hidden_cells_nor_test_rows(reality):
-    holes = np.isnan(reality.given.train)
-    assert 0.2 < holes.mean() < 0.4
-    np.testing.assert_array_equal(reality.given.train[~holes], reality.train[~holes])
+    missing = np.isnan(reality.given.train)
+    assert 0.2 < missing.mean() < 0.4
+    np.testing.assert_array_equal(reality.given.train[~missing], reality.train[~missing])
     assert len(reality.given.new) == 0
-    assert np.isnan(reality.test_with_holes).any()
+    assert np.isnan(reality.test_incomplete).any()
     assert not np.isnan(reality.test).any()
 
 
@@ -145,16 +145,16 @@ def test_the_training_rows_score_best_and_are_found_out_as_copies(reality):
 
 
 @pytest.mark.parametrize(
-    ("cell", "holes", "message"),
-    [(np.nan, False, "complete rows have holes"), (np.inf, True, "no number"), (3.0, True, "'third': codes")],
+    ("cell", "missing", "message"),
+    [(np.nan, False, "complete rows have missing cells"), (np.inf, True, "no number"), (3.0, True, "'third': codes")],
 )
-def test_rows_that_are_none_are_refused(reality, cell, holes, message):
+def test_rows_that_are_none_are_refused(reality, cell, missing, message):
     rows = reality.train.copy()
     rows[0, 2] = cell
     with pytest.raises(ValueError, match=message):
-        tasks.checked(reality.given, rows, holes=holes)
+        tasks.checked(reality.given, rows, missing=missing)
     with pytest.raises(ValueError, match=r"shape \(240, 2\)"):
-        tasks.checked(reality.given, reality.train[:, :2], holes=True)
+        tasks.checked(reality.given, reality.train[:, :2], missing=True)
 
 
 # --- runs
@@ -233,7 +233,7 @@ def test_ours_generates_through_the_public_door(reality, monkeypatch):
     monkeypatch.setattr(vsae_rows, "imputer_for", lambda task, effort: VSAEImputer(config={"steps": 5}))
     monkeypatch.setattr(vsae_rows, "MANY_ROWS", 50)
     made = vsae_rows.generate(reality.given, "fast")
-    assert made.with_holes.shape == made.complete.shape == (50, 3)
-    assert np.isnan(made.with_holes).any()
-    tasks.checked(reality.given, made.complete, holes=False)
+    assert made.incomplete.shape == made.complete.shape == (50, 3)
+    assert np.isnan(made.incomplete).any()
+    tasks.checked(reality.given, made.complete, missing=False)
     assert generated.MANY_ROWS == jobs.TRIVIAL_ROWS

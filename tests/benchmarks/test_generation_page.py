@@ -23,8 +23,8 @@ def generated(table: str, method: str, seed: int = 11, **changes) -> dict:
             "mean": ASSOCIATION[method], "worst": 0.3, "worst_pair": ["a", "b"], "by_chance": 0.01,
         },
         "marginal": {"mean": 0.02 if ours else 0.03, "worst": 0.2, "worst_column": "a", "by_chance": 0.01},
-        "auc": {"holes": 0.6 if ours or table == "adult" else 0.55} | ({"complete": 0.7} if ours else {}),
-        "utility": {"measure": "accuracy", "holes": 0.8, "real": 0.9, "real_holes": 0.85}
+        "auc": {"incomplete": 0.6 if ours or table == "adult" else 0.55} | ({"complete": 0.7} if ours else {}),
+        "utility": {"measure": "accuracy", "incomplete": 0.8, "real": 0.9, "real_incomplete": 0.85}
         | ({"complete": 0.75} if ours else {}),
         "nulls": {"mean": 0.01, "worst": 0.015, "worst_column": "a"},
         "nearness": {"ratio": 1.1, "same": 0.0, "same_real": 0.0},
@@ -66,7 +66,7 @@ def results(tmp_path):
     content = {
         "generation": [generated(t, m) for t in ("yeast", "adult") for m in ASSOCIATION],
         "calibration": [drawn("vsae", 0.9, 0.3), drawn("vsae-fast", 0.8, 0.4), drawn("miceforest", 0.7, 0.35)],
-        "rubin": [repeats("no holes", 47), repeats("vsae-fast", 40)],
+        "rubin": [repeats("nothing missing", 47), repeats("vsae-fast", 40)],
         "conditions": [conditional(0.06)],
     }
 
@@ -94,7 +94,7 @@ def test_verdicts(results):
     assert verdict(text, "distance of columns") == ["2 of 2", "yes"]
     assert verdict(text, "real-or-generated") == ["1 of 2; above it on yeast MCAR", "**no**"]
     assert verdict(text, "trained on generated") == ["0 of 2; most behind 0.050 (yeast, MCAR)", "**no**"]
-    assert verdict(text, "shares of holes")[1] == "yes"
+    assert verdict(text, "shares of missing cells")[1] == "yes"
     outside = "outside: vsae-fast MAR in sample 0.800, vsae-fast MAR new rows 0.800"
     assert verdict(text, "90 % intervals") == [f"from 0.800 to 0.900; {outside}", "**no**"]
     assert verdict(text, "calibration error") == ["from 0.020 to 0.020", "yes"]

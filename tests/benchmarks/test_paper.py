@@ -82,7 +82,7 @@ def test_a_mistyped_ablation_is_no_run_of_the_whole_model(small_table):
         run_method(f"{PAPER}: no ME", task)
 
 
-@pytest.mark.parametrize("method", [*METHODS, f"{PAPER}: no EM", f"{DEFAULT}: noise in the holes"])
+@pytest.mark.parametrize("method", [*METHODS, f"{PAPER}: no EM", f"{DEFAULT}: noise in missing cells"])
 def test_a_run_gives_a_row_a_seed(small_table, method):
     quick = {"steps": 20, "epochs": 2}
     rows = [measured("yeast", "mcar", 0.5, method, seed, "cpu", **quick) for seed in (3, 4)]
@@ -97,7 +97,7 @@ def test_a_run_gives_a_row_a_seed(small_table, method):
     assert rows[0]["new_rows"] != rows[1]["new_rows"]  # splits and masks vary
 
 
-def test_all_methods_get_the_same_holes(small_table):
+def test_all_methods_get_the_same_missing_cells(small_table):
     one, again = (Experiment("yeast", "mcar", 0.5).task(5) for _ in range(2))
     assert np.array_equal(one.train_mask, again.train_mask)
     assert not np.array_equal(one.train_mask, Experiment("yeast", "mcar", 0.5).task(6).train_mask)
@@ -147,7 +147,7 @@ def test_phishing_without_copies_has_none():
 @needs_data
 @pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
-def test_trains_with_finite_terms_and_generates_the_right_share_of_holes(table):
+def test_trains_with_finite_terms_and_generates_the_right_share_of_missing_cells(table):
     epochs = 23 if table in ("mushroom", "phishing") else 60
     row = measured(table, "mcar", 0.5, PAPER, 1, "cpu", epochs=epochs)
     assert row["finite"]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks.paper import multimodal, multimodal_page
-from benchmarks.paper.digits import DigitReader
+from benchmarks.paper.digits import DigitClassifier
 from benchmarks.paper.jobs import MULTIMODAL, PLANS, measured, plan_of
 from benchmarks.paper.methods import DEFAULT, PAPER
 from benchmarks.paper.multimodal import FLAT, METHODS, ORACLE, RIVALS, SETS, TRIVIAL, Task
-from benchmarks.paper.pictures import as_bytes, grid, png
+from benchmarks.paper.png import as_bytes, grid, png
 from vsae.data.schema import Schema, categorical, image, vector
 from vsae.datasets import Modalities
 from vsae.model.config import NetShape
@@ -26,20 +26,20 @@ QUICK = {
 
 
 def small_set(name: str, part: str, *, seed: int = 0) -> Modalities:
-    """A bright half of a picture tells the class, as in the sets themselves."""
+    """A bright half of an image tells the class, as in the sets themselves."""
     rng = np.random.default_rng([seed, part == "test"])
     n = 120
     classes = rng.integers(5, size=n)
-    pictures = rng.integers(20, size=(2, n, 1, 28, 28)).astype(np.uint8)
+    images = rng.integers(20, size=(2, n, 1, 28, 28)).astype(np.uint8)
     for row, k in enumerate(classes):
-        pictures[0, row, 0, 5 * k : 5 * k + 6] = 200
-        pictures[1, row, 0, :, 5 * k : 5 * k + 6] = 200
+        images[0, row, 0, 5 * k : 5 * k + 6] = 200
+        images[1, row, 0, :, 5 * k : 5 * k + 6] = 200
     if name == "mnist+mnist":
-        columns = {"digit1": pictures[0], "digit2": pictures[1]}
+        columns = {"digit1": images[0], "digit2": images[1]}
         return Modalities(name, Schema([image("digit1"), image("digit2")]), columns, classes)
     if name == "fashion":
         schema = Schema([image("image"), categorical("label", 10)])
-        return Modalities(name, schema, {"image": pictures[0], "label": classes}, classes)
+        return Modalities(name, schema, {"image": images[0], "label": classes}, classes)
     columns = {v: classes[:, None] + rng.normal(size=(n, 20)) for v in ("text", "audio", "vision")}
     return Modalities(name, Schema(vector(v, 20) for v in columns), columns)
 
@@ -47,7 +47,7 @@ def small_set(name: str, part: str, *, seed: int = 0) -> Modalities:
 @pytest.fixture(autouse=True)
 def small_sets(monkeypatch):
     monkeypatch.setattr(multimodal, "load_modalities", small_set)
-    monkeypatch.setattr(multimodal, "digit_reader", lambda device: (DigitReader(), 0.5))
+    monkeypatch.setattr(multimodal, "digit_classifier", lambda device: (DigitClassifier(), 0.5))
     monkeypatch.setattr(multimodal, "GENERATED", 20)
 
 
@@ -66,10 +66,10 @@ def test_a_run_gives_a_row_a_seed(table, method):
     changes = {} if method == TRIVIAL else QUICK
     rows = [measured(table, "mcar", 0.5, method, seed, "cpu", **changes) for seed in (0, 1)]
     assert [row["seed"] for row in rows] == [0, 1]
-    assert "pictures" not in rows[1]
-    assert ("pictures" in rows[0]) == (table != "mosi" and method in (PAPER, DEFAULT))
+    assert "images" not in rows[1]
+    assert ("images" in rows[0]) == (table != "mosi" and method in (PAPER, DEFAULT))
     for row in rows:
-        row = {name: value for name, value in row.items() if name != "pictures"}
+        row = {name: value for name, value in row.items() if name != "images"}
         assert set(row["errors"]) == set(small_set(table, "test").columns)
         assert all(np.isfinite([e["all"], e["given"]]).all() for e in row["errors"].values())
         assert json.dumps(row)
@@ -113,10 +113,10 @@ def test_the_page_is_made_of_rows(tmp_path):
             changes = {} if method in (TRIVIAL, ORACLE) else QUICK
             rows = [measured(table, "mcar", 0.5, method, seed, "cpu", **changes) for seed in (0, 1)]
             MULTIMODAL.store(tmp_path).add(*rows)
-            given = rows[0].get("pictures", {})
+            given = rows[0].get("images", {})
             kept = next(row for row in MULTIMODAL.rows(tmp_path) if (row["table"], row["method"]) == (table, method))
-            assert list(kept.get("pictures", {})) == list(given)
-            assert all(np.array_equal(kept["pictures"][name], x) for name, x in given.items())
+            assert list(kept.get("images", {})) == list(given)
+            assert all(np.array_equal(kept["images"][name], x) for name, x in given.items())
     text = multimodal_page.page(tmp_path)
     assert "| class mean |" in text
     assert "wanted: +3 %" in text
@@ -129,10 +129,10 @@ def test_the_page_is_made_of_rows(tmp_path):
     assert "multimodal-mnist-paper-generated.png" in drawn
 
 
-def test_pictures_stay_as_they_are_as_bytes_and_stand_side_by_side():
-    pictures = np.random.default_rng(0).integers(256, size=(2, 3, 5, 4)).astype(np.uint8)
-    assert np.array_equal(as_bytes(pictures), pictures)
-    assert np.array_equal(as_bytes(pictures / 255), pictures)
-    pixels = grid([pictures, pictures[:, :1]], scale=1)
-    assert np.array_equal(255 - pixels[:5, :4], pictures[0, 0])
+def test_images_stay_as_they_are_as_bytes_and_stand_side_by_side():
+    images = np.random.default_rng(0).integers(256, size=(2, 3, 5, 4)).astype(np.uint8)
+    assert np.array_equal(as_bytes(images), images)
+    assert np.array_equal(as_bytes(images / 255), images)
+    pixels = grid([images, images[:, :1]], scale=1)
+    assert np.array_equal(255 - pixels[:5, :4], images[0, 0])
     assert png(pixels).endswith(b"IEND\xaeB`\x82")

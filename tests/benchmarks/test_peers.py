@@ -127,7 +127,7 @@ def test_observed_cells_are_restored_and_codes_are_levels():
     assert (out[~seen[:, 2], 2] == 3).all()
 
 
-def test_an_answer_with_holes_or_of_another_shape_is_refused():
+def test_an_answer_with_missing_cells_or_of_another_shape_is_refused():
     given = TASK.make().given()
     with pytest.raises(ValueError, match=r"leaves \d+ cells unfilled, in x, y, third, same"):
         exchange.checked(given, "train", given.train)
@@ -276,7 +276,7 @@ def test_chains_give_valid_answers(answered):
 
 
 @pytest.mark.parametrize("method", ["knn", "mice"])
-def test_new_rows_may_have_a_level_or_a_hole_that_training_rows_had_not(method):
+def test_new_rows_may_have_a_level_or_a_missing_cell_that_training_rows_had_not(method):
     rows = tiny(80)
     mask = np.random.default_rng(1).random((80, 4)) > 0.3
     mask[:60, 0] = True  # x is complete in training

@@ -50,18 +50,18 @@ def test_rows_are_lines_sorted_by_key_and_a_key_has_one(tmp_path):
     assert [json.loads(line) for line in text.splitlines()] == store.rows()
 
 
-def test_settings_are_kept_once_and_pictures_apart(tmp_path):
+def test_settings_are_kept_once_and_images_apart(tmp_path):
     store = Store(tmp_path / "some.jsonl", KEY)
-    settings, picture = {"steps": 5, "nets": {"width": 3}}, np.arange(6, dtype=np.uint8).reshape(2, 3)
+    settings, image = {"steps": 5, "nets": {"width": 3}}, np.arange(6, dtype=np.uint8).reshape(2, 3)
     store.add(*({"method": "a", "seed": s, "settings": settings} for s in range(3)))
-    store.add({"method": "b", "seed": 0, "settings": settings, "pictures": {"truth": picture, "draws/1": picture + 1}})
-    store.add({"method": "c", "seed": 0, "pictures": {"truth": picture + 2}})
+    store.add({"method": "b", "seed": 0, "settings": settings, "images": {"truth": image, "draws/1": image + 1}})
+    store.add({"method": "c", "seed": 0, "images": {"truth": image + 2}})
     assert len(json.loads((tmp_path / "settings.json").read_text())) == 1
     rows = store.rows()
     assert all(row["settings"] == settings for row in rows if row["method"] != "c")
-    assert list(rows[3]["pictures"]) == ["truth", "draws/1"]
-    assert np.array_equal(rows[3]["pictures"]["draws/1"], picture + 1)
-    assert np.array_equal(rows[4]["pictures"]["truth"], picture + 2)
+    assert list(rows[3]["images"]) == ["truth", "draws/1"]
+    assert np.array_equal(rows[3]["images"]["draws/1"], image + 1)
+    assert np.array_equal(rows[4]["images"]["truth"], image + 2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["settings.json", "some.jsonl", "some.npz"]
 
 
@@ -174,14 +174,14 @@ def module(tmp_path, monkeypatch):
     return make
 
 
-def test_a_process_of_ours_gives_its_row_with_pictures_and_threads(module):
+def test_a_process_of_ours_gives_its_row_with_images_and_threads(module):
     name = module(
         "    import os, numpy as np\n"
-        "    return {**job, 'threads': os.environ['OMP_NUM_THREADS'], 'pictures': {'a/b': np.ones((1, 2), np.uint8)}}\n"
+        "    return {**job, 'threads': os.environ['OMP_NUM_THREADS'], 'images': {'a/b': np.ones((1, 2), np.uint8)}}\n"
     )
     row = Processes(limit=60, threads=3).ours(name, {"seed": 1, "method": "ä"})
     assert (row["seed"], row["method"], row["threads"]) == (1, "ä", "3")
-    assert row["pictures"]["a/b"].tolist() == [[1, 1]]
+    assert row["images"]["a/b"].tolist() == [[1, 1]]
 
 
 def test_a_process_of_ours_that_fails_or_is_late_says_so(module):

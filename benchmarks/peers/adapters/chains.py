@@ -1,7 +1,7 @@
 """KNN, MICE, missForest and boosted chains, as a user of scikit-learn or R gets them; categories stay categories.
 
-A chain begins with means and modes and then visits the columns, from the fewest holes to the most: a model of the
-column given all others, fitted where it is observed, fills it where it is not; and again. It gives point estimates,
+A chain begins with means and modes and then visits the columns, from the fewest missing cells to the most: a model of
+the column given all others, fitted where it is observed, fills it where it is not; and again. It gives point estimates,
 so there is nothing random in it but the learners.
 """
 
@@ -115,17 +115,17 @@ class Chain:
         self.columns, self.learners = Columns(task), learners
         self.random = np.random.default_rng(task.seed)
         given = self.columns.standard(task.train)
-        holes = np.isnan(given)
-        counts = holes.sum(axis=0)
+        missing = np.isnan(given)
+        counts = missing.sum(axis=0)
         self.order = [int(j) for j in np.argsort(counts, kind="stable")] if len(counts) > 1 else []
         visited = [j for j in self.order if counts[j]]
-        x = np.where(holes, self.columns.start, given)
+        x = np.where(missing, self.columns.start, given)
         self.sweeps: list[dict[int, Any]] = []
         change = Change(np.inf, np.inf)
         for _ in range(learners.sweeps if visited else 0):
             swept = x.copy()
-            models = {j: self._visit(swept, holes, j) for j in visited}
-            before, change = change, self._change(x, swept, holes)
+            models = {j: self._visit(swept, missing, j) for j in visited}
+            before, change = change, self._change(x, swept, missing)
             enough = learners.enough(before, change)
             if enough and learners.step_back:
                 break
@@ -134,22 +134,22 @@ class Chain:
             if enough:
                 break
         self.filled = self.columns.natural(x)
-        complete = {j: self._fitted(x, ~holes[:, j], j) for j in self.order if not counts[j]}  # not so in new rows?
+        complete = {j: self._fitted(x, ~missing[:, j], j) for j in self.order if not counts[j]}  # not so in new rows?
         self.sweeps = [complete | models for models in self.sweeps or [{}]]
 
     def fill(self, x: np.ndarray) -> np.ndarray:
         """Rows that the chain was not fitted on."""
         given = self.columns.standard(x)
-        holes = np.isnan(given)
-        out = np.where(holes, self.columns.start, given)
+        missing = np.isnan(given)
+        out = np.where(missing, self.columns.start, given)
         for models in self.sweeps:
             for j in self.order:
-                self._predict(models[j], out, holes[:, j], j)
+                self._predict(models[j], out, missing[:, j], j)
         return self.columns.natural(out)
 
-    def _visit(self, x: np.ndarray, holes: np.ndarray, j: int) -> Any:
-        model = self._fitted(x, ~holes[:, j], j)
-        self._predict(model, x, holes[:, j], j)
+    def _visit(self, x: np.ndarray, missing: np.ndarray, j: int) -> Any:
+        model = self._fitted(x, ~missing[:, j], j)
+        self._predict(model, x, missing[:, j], j)
         return model
 
     def _fitted(self, x: np.ndarray, rows: np.ndarray, j: int) -> Any:
@@ -167,10 +167,10 @@ class Chain:
             return np.delete(x, j, axis=1)
         return np.concatenate([part for i, part in enumerate(self.columns.one_hot(x)) if i != j], axis=1)
 
-    def _change(self, old: np.ndarray, new: np.ndarray, holes: np.ndarray) -> Change:
+    def _change(self, old: np.ndarray, new: np.ndarray, missing: np.ndarray) -> Change:
         levels = self.columns.levels > 0
         numbers = ((new - old) ** 2)[:, ~levels].sum() / max((new**2)[:, ~levels].sum(), 1e-12)
-        share = (new != old)[:, levels].sum() / max(holes[:, levels].sum(), 1)
+        share = (new != old)[:, levels].sum() / max(missing[:, levels].sum(), 1)
         return Change(float(numbers), float(share))
 
 

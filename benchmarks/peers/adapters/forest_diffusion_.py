@@ -1,7 +1,7 @@
 """ForestDiffusion: a diffusion model whose scores are XGBoost regressors, at its defaults for imputation ("vp").
 
-Categories go in as columns of 0 and 1, one for each level but the most frequent, with their holes: its own coding
-turns the holes of categories into a level. Its fillings are draws; as one answer we give the mean of 5, which for
+Categories go in as columns of 0 and 1, one for each level but the most frequent, with NaN where they miss: its own
+coding turns missing categories into a level. Its fillings are draws; as one answer we give the mean of 5, which for
 categories means the level of the highest mean. New rows go through the same model.
 """
 

@@ -25,17 +25,17 @@ from typing import Any
 import numpy as np
 from task import read
 
-MANY_ROWS = 10_000  # so many that a column's share of holes is known to half a percent
+MANY_ROWS = 10_000  # so many that a column's share of missing cells is known to half a percent
 
 
 @dataclass(frozen=True)
 class Generated:
-    """`MANY_ROWS` new rows, (n, p): with holes where the method makes them, and without any if it can do that too."""
+    """`MANY_ROWS` new rows, (n, p): incomplete where the method makes them so, and complete if it can do that too."""
 
     version: str
     seconds: float  # CPU seconds to fit
-    seconds_rows: float  # and to make the rows with holes
-    with_holes: np.ndarray
+    seconds_rows: float  # and to make the incomplete rows
+    incomplete: np.ndarray
     complete: np.ndarray | None = None
 
 
@@ -43,7 +43,7 @@ def run(generate: Any) -> None:
     """What an adapter does when called as a script: `generate(task) -> Generated`, for the folder named last."""
     folder = Path(sys.argv[-1])
     done = generate(read(folder))
-    arrays = {"with_holes": done.with_holes} | ({} if done.complete is None else {"complete": done.complete})
+    arrays = {"incomplete": done.incomplete} | ({} if done.complete is None else {"complete": done.complete})
     np.savez(folder / "generated.npz", **arrays)
     content = {"version": done.version, "seconds": done.seconds, "seconds_rows": done.seconds_rows}
     (folder / "generated.json").write_text(json.dumps(content))

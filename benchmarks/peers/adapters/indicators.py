@@ -36,7 +36,7 @@ class Indicators:
             if not len(levels):
                 columns.append(x[:, None])
                 continue
-            known = np.isin(x, levels)  # a level never seen before is a hole
+            known = np.isin(x, levels)  # a level never seen before is a missing cell
             columns.append(np.where(known[:, None], x[:, None] == levels[1:], np.nan))
         return np.concatenate(columns, axis=1)
 

@@ -29,7 +29,7 @@ MINUTES, DRAWS = 2, 20
 def frame(task: Task, part: str) -> pd.DataFrame:
     columns = {}
     for j, x in enumerate(task.part(part).T):
-        known = np.isin(x, task.train[:, j])  # a level never seen is a hole
+        known = np.isin(x, task.train[:, j])  # a level never seen is a missing cell
         text = [f"level {value:.0f}" if at else None for value, at in zip(x, known, strict=True)]
         columns[f"x{j}"] = pd.Series(text, dtype=object) if task.discrete[j] else x
     return pd.DataFrame(columns)
@@ -63,7 +63,7 @@ def impute(task: Task) -> Answer:
     model = model_of(part)
 
     def fill(which: str) -> np.ndarray:
-        rows = pd.concat([frame(part, which)] * DRAWS, ignore_index=True)  # its time goes by patterns of holes
+        rows = pd.concat([frame(part, which)] * DRAWS, ignore_index=True)  # its time goes by missing patterns
         return pooled(np.split(array(part, model.impute(rows)), DRAWS), part.levels)
 
     def fit() -> np.ndarray:

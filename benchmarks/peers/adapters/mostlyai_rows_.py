@@ -1,4 +1,4 @@
-"""mostlyai-engine as a generator: the model of `mostlyai_.py`, sampled with holes and, told to impute, without."""
+"""mostlyai-engine as a generator: the model of `mostlyai_.py`, sampled incomplete and, told to impute, complete."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from task import Task, timed
 def generate(task: Task) -> Generated:
     model = model_of(task)
     _, seconds = timed(model.fit, frame(task, "train"))
-    with_holes, seconds_rows = timed(model.sample, MANY_ROWS)
-    complete = model.sample(MANY_ROWS, imputation={"columns": list(with_holes.columns)})
+    incomplete, seconds_rows = timed(model.sample, MANY_ROWS)
+    complete = model.sample(MANY_ROWS, imputation={"columns": list(incomplete.columns)})
     package = f"mostlyai-engine {version('mostlyai-engine')}"
-    return Generated(package, seconds, seconds_rows, array(task, with_holes), array(task, complete))
+    return Generated(package, seconds, seconds_rows, array(task, incomplete), array(task, complete))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Its answer for a cell is the most likely value. That is what we give for categories. For numbers we give the median of
 100 draws from the same distribution, which comes nearer; their mean suffers from draws far out. New rows are not
-added to its table: each hole is predicted given what is known of its row.
+added to its table: each missing cell is predicted given the observed cells of its row.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def filled_new(task: Task, engine: Engine) -> np.ndarray:
     out = task.new.copy()
     seen = [set(x[~np.isnan(x)]) if discrete else None for x, discrete in zip(task.train.T, task.discrete, strict=True)]
     for row in out:
-        holes = np.flatnonzero(np.isnan(row))
+        missing = np.flatnonzero(np.isnan(row))
         known = [j for j in np.flatnonzero(~np.isnan(row)) if seen[j] is None or row[j] in seen[j]]
         given = {f"x{j}": written(task, j, row[j]) for j in known}
-        numbers = [f"x{j}" for j in holes if not task.discrete[j]]
+        numbers = [f"x{j}" for j in missing if not task.discrete[j]]
         medians = engine.simulate(numbers, given=given, n=DRAWS).median() if numbers else None
-        for j in holes:
+        for j in missing:
             row[j] = (
                 read(task, j, engine.predict(f"x{j}", given=given, with_uncertainty=False))
                 if task.discrete[j]

@@ -1,7 +1,7 @@
-"""SDV's synthesizers at their defaults: the Gaussian copula, CTGAN and TVAE (300 epochs each); holes go in as they are.
+"""SDV's synthesizers at their defaults: the Gaussian copula, CTGAN and TVAE (300 epochs each).
 
-Columns are declared numbers or categories. Numbers get their holes back at random, at the rate the column had; in
-categories a hole is one more level. So there are no rows without holes to be had.
+Missing cells go in as they are. Columns are declared numbers or categories. Numbers are made missing at random, at the
+rate the column had; in categories a missing cell is one more level. So there are no complete rows to be had.
 """
 
 from __future__ import annotations

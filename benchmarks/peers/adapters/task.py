@@ -30,7 +30,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Task:
-    """Rows to fit and fill, `train` (n, p), and rows to fill afterwards, `new` (m, p); NaN is a hole.
+    """Rows to fit and fill, `train` (n, p), and rows to fill afterwards, `new` (m, p); NaN is a missing cell.
 
     Discrete columns hold codes 0 … levels - 1, of which some may not occur; other columns have 0 levels.
     """
@@ -69,7 +69,7 @@ class Task:
     def frames(self) -> tuple[Any, Any]:
         """`train` and `new` for peers that are hard to please: columns x0, x1, …, and no level `train` does not show.
 
-        A level that only `new` has becomes a hole.
+        A level that only `new` has becomes a missing cell.
         """
         names = [f"x{j}" for j in range(len(self.names))]
         train, new = (self.frame(which).set_axis(names, axis=1) for which in ("train", "new"))
@@ -157,7 +157,7 @@ def answer(
 
 
 def checked(task: Task, part: str, filled: Any) -> np.ndarray:
-    """Observed cells as they were given, holes as filled, and every code a level of its column."""
+    """Observed cells as they were given, missing ones as filled, and every code a level of its column."""
     given, filled = task.part(part), np.asarray(filled, dtype=float)
     if filled.shape != given.shape:
         raise ValueError(f"the answer for the {part} rows has shape {filled.shape}, not {given.shape}")

@@ -1,4 +1,4 @@
-"""Ours as a generator: fitted as a user would, one draw of rows with holes and without."""
+"""Ours as a generator: fitted as a user would, one draw of incomplete rows and of complete ones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from vsae.fitting.presets import Effort
 def generate(task: Task, effort: Effort) -> Generated:
     imputer = imputer_for(task, effort)
     _, seconds = timed(imputer.fit, task.frame("train"))
-    with_holes, seconds_rows = timed(imputer.sample, MANY_ROWS, with_missing=True)
+    incomplete, seconds_rows = timed(imputer.sample, MANY_ROWS, with_missing=True)
     complete = imputer.sample(MANY_ROWS)
     version = f"vsae {vsae.__version__}"
-    return Generated(version, seconds, seconds_rows, task.array(with_holes), task.array(complete))
+    return Generated(version, seconds, seconds_rows, task.array(incomplete), task.array(complete))
 
 
 if __name__ == "__main__":

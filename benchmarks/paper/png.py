@@ -1,4 +1,4 @@
-"""Grids of grey pictures as PNG files, by the standard library alone."""
+"""Grids of grey images as PNG files, by the standard library alone."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_GAP, _BETWEEN = 2, 10  # pixels between pictures, and between the parts of a grid
+_GAP, _BETWEEN = 2, 10  # pixels between images, and between the parts of a grid
 _WHITE = 255
 
 
-def as_bytes(pictures: NDArray[Any]) -> NDArray[np.uint8]:
+def as_bytes(images: NDArray[Any]) -> NDArray[np.uint8]:
     """Bytes as they are, numbers in [0, 1] as bytes.
 
     >>> as_bytes(np.array([0.0, 0.2, 1.1]))
     array([  0,  51, 255], dtype=uint8)
     """
-    return pictures if pictures.dtype == np.uint8 else np.rint(255 * np.clip(pictures, 0, 1)).astype(np.uint8)
+    return images if images.dtype == np.uint8 else np.rint(255 * np.clip(images, 0, 1)).astype(np.uint8)
 
 
 def grid(parts: Sequence[NDArray[np.uint8]], scale: int = 2) -> NDArray[np.uint8]:
@@ -36,7 +36,7 @@ def grid(parts: Sequence[NDArray[np.uint8]], scale: int = 2) -> NDArray[np.uint8
 
 
 def png(pixels: NDArray[np.uint8]) -> bytes:
-    """A grey picture (H, W) as a PNG file.
+    """A grey image (H, W) as a PNG file.
 
     >>> png(np.zeros((2, 3), dtype=np.uint8))[:4]
     b'\\x89PNG'

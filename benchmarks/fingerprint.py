@@ -47,7 +47,7 @@ def of_table(frame: Any, **settings: Any) -> Outputs:
     imputer = vsae.VSAEImputer(random_state=0, **settings).fit(frame)
     yield "impute", _cells(imputer.transform(frame))
     yield "draw", np.concatenate([_cells(table) for table in imputer.draw(frame, 5)])
-    yield "interval", np.concatenate([_cells(table) for table in imputer.predict_interval(frame, draws=40)])
+    yield "interval", np.concatenate([_cells(table) for table in imputer.predict_interval(frame)])
     yield "sample", _cells(imputer.sample(60, with_missing=True))
     yield "sample given", _cells(imputer.sample(40, given={frame.columns[2]: frame.iloc[0, 2]}))
     yield "embed", np.asarray(imputer.embed(frame))

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields
 from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
@@ -28,6 +28,8 @@ from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError
 from vsae.table.containers import view_of
 from vsae.table.errors import counted
+
+Strategy = Literal["mean", "median", "draw"]
 
 
 class _Missing:
@@ -68,6 +70,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     handle_unknown : {"keep", "error"}
         What to do with a level that `fit` has not seen, or a number outside its bounds: leave the cell as it is, or
         raise an error.
+    strategy : {"mean", "median", "draw"}
+        What `transform` puts into a missing cell. "mean": the mean of a number and the most probable level, which err
+        least in squares and in counts; for prediction. "median": least absolute error; a column that is mostly 0 gets
+        0. "draw": one draw of all missing cells of a row together, so that rows, spreads and correlations look like
+        the observed ones. For inference, use `draw`, which gives several.
     effort : {"default", "fast", "best"}
         How much time to spend for better results: how large the networks are, how many are averaged, and how long they
         train. Sizes follow from the table; training stops early by the error on held-out cells.
@@ -101,6 +108,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         schema: Mapping[Any, Any] | None = None,
         missing_values: Mapping[Any, Any] | None = None,
         handle_unknown: Literal["keep", "error"] = "keep",
+        strategy: Strategy = "mean",
         effort: Effort = "default",
         config: VSAEConfig | Mapping[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -111,6 +119,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.schema = schema
         self.missing_values = missing_values
         self.handle_unknown = handle_unknown
+        self.strategy = strategy
         self.effort = effort
         self.config = config
         self.random_state = random_state
@@ -124,6 +133,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """Learn the table X; y is ignored."""
         if not isinstance(self.config, VSAEConfig | Mapping | None):
             raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
+        self._check_strategy()
         X = self._checked(X, reset=True)
         table = Table.fit(X, schema=self.schema, missing_values=self.missing_values)
         encoded = table.encode(X, handle_unknown=self.handle_unknown)
@@ -157,36 +167,49 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return hasattr(self, "fitted_")
 
     def transform(self, X: Any) -> Any:
-        """X with its missing cells imputed: numbers by their mean, levels by the most probable one. Never refits."""
+        """X with its missing cells imputed, as `strategy` says. Never refits."""
+        self._check_strategy()
         X, encoded = self._encoded(X)
-        columns = self.fitted_.impute(encoded.columns, encoded.mask) if encoded.n_rows else encoded.columns
+        if not encoded.n_rows:
+            return self.schema_.decode(X, encoded.columns)
+        cells = encoded.columns, encoded.mask
+        if self.strategy == "mean":
+            columns = self.fitted_.impute(*cells)
+        elif self.strategy == "median":
+            columns = self.fitted_.median(*cells)
+        else:
+            columns = self.fitted_.draw(*cells, 1, seed=self._seed)[0]
         return self.schema_.decode(X, columns)
 
     # --- multiple imputation
 
-    def draw(self, X: Any, n: int = 20, *, random_state: int | None = None) -> list[Any]:
-        """`n` completed tables, whose missing cells are draws from their joint predictive distribution. See `pool`."""
+    def draw(
+        self, X: Any, n: int = 20, *, random_state: int | None = None, row_ids: ArrayLike | None = None
+    ) -> list[Any]:
+        """`n` completed tables: the missing cells of each row are drawn together, given its observed ones. See `pool`.
+
+        The draws of a row depend on `random_state`, on the row, and on its number in X or, where given, its whole
+        number in `row_ids`: not on the other rows.
+        """
         n = _number("n", n)
         X, encoded = self._encoded(X)
         if not encoded.n_rows:
             return [self.schema_.decode(X, encoded.columns) for _ in range(n)]
-        draws = self.fitted_.draw(encoded.columns, encoded.mask, n, seed=self._seeded(random_state))
+        ids = None if row_ids is None else np.asarray(row_ids)
+        if ids is not None and (ids.dtype.kind not in "iu" or ids.shape != (encoded.n_rows,)):
+            raise ValueError(f"row_ids must be a whole number for each of the {encoded.n_rows} rows")
+        draws = self.fitted_.draw(encoded.columns, encoded.mask, n, seed=self._seeded(random_state), row_ids=ids)
         return [self.schema_.decode(X, columns) for columns in draws]
 
-    def predict_interval(
-        self, X: Any, level: float = 0.9, *, draws: int = 200, random_state: int | None = None
-    ) -> Interval:
-        """The central interval of the draws of each missing number or date; other cells get the most probable level."""
+    def predict_interval(self, X: Any, level: float = 0.9) -> Interval:
+        """The central interval of each missing number or date; other missing cells get the most probable level."""
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, not {level}")
-        draws = _number("draws", draws)
         X, encoded = self._encoded(X)
         if not encoded.n_rows:
             return Interval(*(self.schema_.decode(X, encoded.columns) for _ in range(2)))
         tails = [(1 - level) / 2, (1 + level) / 2]
-        tables = self.fitted_.quantiles(
-            encoded.columns, encoded.mask, tails, draws=draws, seed=self._seeded(random_state)
-        )
+        tables = self.fitted_.quantiles(encoded.columns, encoded.mask, tails)
         return Interval(*(self.schema_.decode(X, columns) for columns in tables))
 
     @available_if(_has_levels)  # type: ignore[misc, untyped-decorator]  # scikit-learn has no types
@@ -278,6 +301,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             "model": model,
             "table": self.schema_.to_json(),
             "handle_unknown": self.handle_unknown,
+            "strategy": self.strategy,
             "seed": self._seed,
         }
         content["fitted_on"] = self.fitted_on_
@@ -307,6 +331,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         return X, self.schema_.encode(X, handle_unknown=self.handle_unknown)
+
+    def _check_strategy(self) -> None:
+        if self.strategy not in get_args(Strategy):
+            raise ValueError(f"strategy must be one of {', '.join(get_args(Strategy))}, not {self.strategy!r}")
 
     def _seeded(self, random_state: int | None) -> int:
         if random_state is not None and not isinstance(random_state, Integral):
@@ -348,7 +376,8 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     there = resolve_device(device)
     with checkpoint.parts_of(path):
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
-        imputer = VSAEImputer(handle_unknown=content["handle_unknown"], config=fitted.model.config, device=device)
+        kept = {name: content[name] for name in ("handle_unknown", "strategy")}
+        imputer = VSAEImputer(**kept, config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
         imputer._seed = int(content["seed"])
         imputer.fitted_on_ = dict(content["fitted_on"])

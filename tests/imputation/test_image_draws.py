@@ -42,16 +42,15 @@ def hide(*names: str, rows: int) -> np.ndarray:
     return mask
 
 
-def test_draws_differ_as_images_do_and_stay_in_their_place(fitted, monkeypatch):
+def test_draws_differ_as_images_do_and_stay_in_their_place(fitted):
     new = stripes(200, 2)
     mask = hide("picture", "negative", rows=200)
     drawn = np.stack([table["picture"] for table in fitted.draw(new, mask, 6)])
     right = np.stack([brightest(x) // 4 == new["place"] for x in drawn])
     assert right.mean() > 0.9
-    monkeypatch.setattr("vsae.imputation.draws.can_draw_images", lambda model: False)
-    blurred = np.stack([table["picture"] for table in fitted.draw(new, mask, 6)])
-    assert drawn.std(axis=0).mean() > 2 * blurred.std(axis=0).mean()
-    assert drawn.max(axis=(2, 3, 4)).mean() > blurred.max(axis=(2, 3, 4)).mean() + 0.1  # a bar, not the mean of four
+    assert drawn.std(axis=0).mean() > 0.15  # of pixels: four places are possible
+    blurred = fitted.impute(new, mask)["picture"]
+    assert drawn.max(axis=(2, 3, 4)).mean() > blurred.max(axis=(1, 2, 3)).mean() + 0.1  # a bar, not the mean of four
 
 
 def test_images_missing_together_belong_together(fitted):

@@ -40,9 +40,14 @@ EVERYTHING = [[True] * 3] * 3
 
 def deviates(model: VSAE, batch: Batch, each: int = 6000) -> torch.Tensor:
     """(tables, B, numbers)"""
-    rng = torch.Generator().manual_seed(1)
-    parts = ParameterUncertainty(model, model.gaussian, each, rng).deviates(batch, rng)
-    return torch.cat([parts[b] for b in ("gaussian", "interval")], dim=-1).unflatten(1, (each, -1)).flatten(0, 1)
+    uncertainty = ParameterUncertainty(model, model.gaussian, each, seed=1)
+    rng, rows = torch.Generator().manual_seed(1), batch.rows
+    table = torch.arange(each).repeat_interleave(rows)
+    parts = []
+    for block in model.schema.number_blocks:
+        rank = torch.rand(each * rows, len(block), generator=rng, dtype=torch.float64)
+        parts.append(uncertainty.shifted(rank, batch.repeated(each), table, block, range(len(block))))
+    return torch.special.ndtri(torch.cat(parts, dim=-1)).float().unflatten(0, (each, rows))
 
 
 def test_a_cell_alone_is_standard_normal(model):

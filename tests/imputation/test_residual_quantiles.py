@@ -1,4 +1,4 @@
-"""A drawn number keeps its rank among the model's draws and takes the value that errors on known cells have there."""
+"""A drawn number is the value that errors on known cells have at its rank."""
 
 from __future__ import annotations
 
@@ -11,47 +11,55 @@ from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
 from vsae.imputation.residual_quantiles import ResidualQuantiles, normal_quantiles
-from vsae.model.likelihoods import Gaussian
+
+RANKS = torch.rand(4000, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
-def one_column(quantiles: torch.Tensor, lumped: bool = False) -> ResidualQuantiles:
-    return ResidualQuantiles(torch.tensor([[-1.0, 1.0]]), quantiles[None], torch.tensor([lumped]))
+def one_column(quantiles: torch.Tensor, point_mass: bool = False, slope: float = 1.0) -> ResidualQuantiles:
+    ends = torch.tensor([[-9.0, 9.0]])
+    return ResidualQuantiles(
+        torch.tensor([[-1.0, 1.0]]), quantiles[None], torch.tensor([point_mass]), ends, slope * ends
+    )
 
 
-def raw_draws(rows: int = 2000, samples: int = 10) -> tuple[Gaussian, torch.Tensor]:
-    rng = torch.manual_seed(0)
-    loc = torch.randn(1, 1, rows, 1, generator=rng) + 0.3 * torch.randn(2, samples, rows, 1, generator=rng)
-    decoded = Gaussian(loc.flatten(1, 2), torch.tensor(-0.5))
-    return decoded, decoded.sample(rng)
+def test_normal_residuals_give_a_normal():
+    estimate, std = torch.full((4000, 1), 3.0), torch.full((4000, 1), 0.5)
+    drawn = one_column(normal_quantiles().repeat(2, 1)).at(estimate, std, RANKS.float())
+    exact = 3 + 0.5 * torch.special.ndtri(RANKS)
+    assert torch.corrcoef(torch.stack([drawn.flatten().double(), exact.flatten()]))[0, 1] > 0.999
+    assert float(drawn.std()) == pytest.approx(0.5, rel=0.03)
 
 
-def test_a_normal_shape_changes_next_to_nothing():
-    decoded, raw = raw_draws()
-    shaped = one_column(normal_quantiles().repeat(2, 1))(decoded, raw, 10)
-    assert torch.corrcoef(torch.stack([raw.flatten(), shaped.flatten()]))[0, 1] > 0.999
-    assert float(shaped.std()) == pytest.approx(float(raw.std()), rel=0.02)
-
-
-def test_ranks_stay_and_values_are_the_shapes():
-    decoded, raw = raw_draws()
+def test_values_rise_with_their_rank_and_are_those_of_the_residuals():
     exponential = -torch.log1p(-torch.linspace(0, 0.999, 65))
-    shaped = one_column(exponential.repeat(2, 1))(decoded, raw, 10)
-    rows = raw.unflatten(1, (10, -1)).flatten(0, 1)[..., 0], shaped.unflatten(1, (10, -1)).flatten(0, 1)[..., 0]
-    assert torch.equal(rows[0].argsort(0), rows[1].argsort(0))  # (draws, rows)
-    estimate = decoded.loc.unflatten(1, (10, -1)).mean((0, 1))[:, 0]
-    assert (rows[1] >= estimate - 1e-5).all()  # no exponential is below 0
+    estimate, std = torch.randn(4000, 1), torch.rand(4000, 1) + 0.1
+    residuals = one_column(exponential.repeat(2, 1))
+    low, high = (residuals.at(estimate, std, torch.full((4000, 1), rank)) for rank in (0.3, 0.6))
+    assert (low < high).all()
+    assert (low >= estimate).all()  # no exponential is below 0
+    ratio = torch.full((4000, 1), float(np.log(0.4) / np.log(0.7)))
+    torch.testing.assert_close((high - estimate) / (low - estimate), ratio, rtol=0.05, atol=0.0)
+
+
+@pytest.mark.parametrize(("slope", "wider"), [(0.0, 1.0), (0.5, 2.0), (1.0, 4.0)])
+def test_the_slope_says_how_far_the_models_width_is_followed(slope, wider):
+    residuals = one_column(normal_quantiles().repeat(2, 1), slope=slope)
+    off = residuals.at(torch.zeros(2, 1), torch.tensor([[0.25], [1.0]]), torch.full((2, 1), 0.8))
+    assert float(off[1] / off[0]) == pytest.approx(wider)
 
 
 def test_a_value_that_two_places_share_is_exact():
-    decoded, raw = raw_draws()
     quantiles = torch.full((2, 65), 0.1)
     quantiles[1, 40:] = torch.linspace(1.0, 2.0, 25)
-    shaped = one_column(quantiles, lumped=True)(decoded, raw, 10, torch.manual_seed(1))
-    assert not ((shaped > 0.1) & (shaped < 1.0)).any()
-    zeros = (shaped == torch.tensor(0.1)).float().unflatten(1, (10, -1)).mean((0, 1))[:, 0]
-    estimate = decoded.loc.unflatten(1, (10, -1)).mean((0, 1))[:, 0]
-    assert (zeros[estimate < -1] == 1).all()
-    assert float(zeros[estimate > 1].mean()) == pytest.approx(40 / 64, abs=0.05)
+    estimate = 2 * torch.rand(4000, 1) - 1
+    estimate[:1000], estimate[1000:2000] = -2.0, 2.0
+    chance = torch.rand(4000, 1)
+    drawn = one_column(quantiles, point_mass=True).at(estimate, torch.ones(4000, 1), RANKS.float(), chance)
+    assert not ((drawn > 0.1) & (drawn < 1.0)).any()
+    zeros = (drawn == torch.tensor(0.1)).float()
+    assert (zeros[:1000] == 1).all()
+    assert float(zeros[1000:2000].mean()) == pytest.approx(40 / 64, abs=0.05)
+    assert float(zeros[2000:].mean()) == pytest.approx((1 + 40 / 64) / 2, abs=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +77,7 @@ def zero_inflated() -> tuple[FittedVSAE, dict[str, np.ndarray]]:
     return fit(schema, train, mask, config_for(schema, 1500, "fast")), rows(600, 1)
 
 
-def test_lumps_are_drawn_as_often_as_they_are(zero_inflated):
+def test_point_masses_are_drawn_as_often_as_they_are(zero_inflated):
     fitted, new = zero_inflated
     seen = np.ones((600, 2), dtype=bool)
     seen[:, 1] = False
@@ -81,7 +89,7 @@ def test_lumps_are_drawn_as_often_as_they_are(zero_inflated):
     assert np.array_equal(np.round(draws, 2), draws)
 
 
-def test_shapes_are_kept_in_files(zero_inflated, tmp_path):
+def test_residuals_are_kept_in_files(zero_inflated, tmp_path):
     fitted, new = zero_inflated
     fitted.save(tmp_path / "model")
     seen = np.random.default_rng(0).random((600, 2)) < 0.5

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -58,6 +58,13 @@ def impute(
             min=0, help="Write this many tables, out.1.csv and so on, each with random draws for its missing values."
         ),
     ] = 0,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            help="What a missing cell gets: mean (of a number; the most probable level), median, or draw (of all "
+            "missing cells of a row together). Default: mean, or the strategy of the model."
+        ),
+    ] = None,
     model: Annotated[Path | None, typer.Option(help="A fitted model. Default: one is fitted to IN.")] = None,
     columns: ColumnOptions,
     training: TrainingOptions,
@@ -68,11 +75,15 @@ def impute(
 ) -> None:
     """Impute the missing values of a table. Every other character of a text file stays as it is."""
     with one_line_errors(quiet):
-        from vsae.estimator import load
+        from vsae.estimator import Strategy, load
         from vsae.files import check_target
 
         if draws and out == "-":
             raise typer.BadParameter("several tables need a file name: give -o", param_hint="--draws")
+        if strategy not in (None, *get_args(Strategy)):
+            raise typer.BadParameter(
+                f"must be one of {', '.join(get_args(Strategy))}, not {strategy!r}", param_hint="--strategy"
+            )
         if model and (columns.schema or columns.missing or training != TrainingOptions()):
             raise typer.BadParameter(
                 "a fitted model takes no --schema, --missing, --effort or --steps", param_hint="--model"
@@ -81,6 +92,8 @@ def impute(
         check_target(out, format=format)
         source = read(table, format, text, quiet)
         imputer = load(model) if model else fitted(source, columns, training, seed, quiet)
+        if strategy:
+            imputer.set_params(strategy=strategy)
         tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
         for target, filled in zip(targets, tables, strict=True):
             source.write(target, filled, format=format)

@@ -70,6 +70,10 @@ class FittedModel(Imputer[ModelT]):
         """`n` completed tables, the missing cells of a row drawn together from p(x_u | x_o, m): see draws.py."""
         return drawing.draw(self, columns, mask, n, seed=seed, row_ids=row_ids)
 
+    def median(self, columns: Columns, mask: Mask) -> dict[str, NDArray[Any]]:
+        """Every missing cell filled with its median (numbers, ordered levels) or mode (other levels)."""
+        return drawing.median(self, columns, mask)
+
     def quantiles(
         self, columns: Columns, mask: Mask, levels: Sequence[float], *, draws: int = 200, seed: int = 0
     ) -> list[dict[str, NDArray[Any]]]:

@@ -12,6 +12,7 @@ before it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from vsae.data.randomness import private_rng
 from vsae.data.remasking import remask
 from vsae.data.schema import Block, Family
 from vsae.imputation.moments import moments
-from vsae.imputation.residual_quantiles import RANKS, ResidualQuantiles, normal_quantiles
+from vsae.imputation.residual_quantiles import RANKS, ResidualQuantiles, interpolated, normal_quantiles
 from vsae.model.latent_model import Noise
 from vsae.model.likelihoods import ScaledHead
 from vsae.model.vsae import VSAE
@@ -34,12 +35,14 @@ _HIDDEN = 0.15  # of them: so few that the rest of the row is as it was
 
 # Chosen by CRPS and coverage on 24 tables kept for development, which no benchmark page shows (docs/decisions/0010).
 _LEANING = 30.0  # cells: towards what all columns have in common, and towards normal residuals
-_LEANING_SURPLUS = 150.0  # … of the size of residuals: a few outliers would decide it
-_CONTEXTS = (0.15, 0.3, 0.5, 0.8)  # of known cells hidden: σ must be right where much is known, and where little is
+_USUAL = (0.15, 0.15, 0.15)  # of known cells hidden, so few that the rest of the row is as it was,
+_SPARSE = (0.5,)  # … and more of them: σ must be right where little is known, too
 _SLOPES = torch.linspace(0.0, 1.0, 11, dtype=torch.float64)  # of log σ over what the model says it is
 _LEANING_SLOPE = 40.0  # nats for the whole way from 0 to 1, towards the one that suits all columns
+_WIDTHS = 6  # values of σ at which the size of errors is looked at
+_BEYOND = 5.0  # in log σ: farther out than any cell
 _PLACES = 12  # estimates at which the residuals of a column are looked at
-_NEAR, _NEAR_POINT_MASS = 1 / 3, 1 / 6  # by so many of its cells, those with the nearest estimates
+_NEAR, _NEAR_POINT_MASS = 1 / 3, 1 / 12  # by so many of its cells, those with the nearest estimates
 _FEWEST_CELLS = 60  # … and at least so many: fewer do not fill 65 quantiles
 _POINT_MASS = 0.3  # of a column's cells have the same value
 _NARROWEST = 1e-6  # std of draws, in standard units: a division by it stays finite
@@ -79,6 +82,11 @@ class Predictions(NamedTuple):
     x: Tensor
     cells: Tensor  # bool: those that were hidden
 
+    def column(self, j: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Estimates, σ and truth of the hidden cells of a column, (cells,) each."""
+        seen = self.cells[:, j]
+        return self.estimate[seen, j], self.std[seen, j], self.x[seen, j]
+
     @classmethod
     def joined(cls, parts: Sequence[Predictions]) -> Predictions:
         return cls(*map(torch.cat, zip(*parts, strict=True)))
@@ -87,9 +95,8 @@ class Predictions(NamedTuple):
 class Withheld(NamedTuple):
     """What is known of errors on cells that a model was not trained on, asked while it was not."""
 
-    batches: Sequence[Batch]  # (1, B, …), with withheld cells
-    log_sizes: Mapping[str, Tensor]  # of errors, (E, columns), by block of numbers or vectors
-    predictions: Mapping[str, Predictions]  # by block of numbers
+    log_sizes: Mapping[str, Tensor]  # of each member's own, (E, columns), by block of numbers or vectors
+    surplus: float  # log of how much larger they are than on known cells, where all members speak together
 
 
 @torch.no_grad()
@@ -100,12 +107,24 @@ def assess_withheld(model: VSAE, batches: Sequence[Batch], seed: int) -> Withhel
     with private_rng(seed, batches[0].mask.device):
         known = _errors_on_known(model, batches)
         withheld = _joined([_errors(model, batch, batch.withheld) for batch in batches if batch.withheld is not None])
-        predictions = _predictions(model, batches)
+        unseen, usual = _predictions(model, batches), _predictions_of_known(model, batches, _USUAL)
     sizes = {
         name: known[name].log_size + _leaning(found.log_size - known[name].log_size, found.cells.sum(0), _LEANING)
         for name, found in withheld.items()
     }
-    return Withheld(batches, sizes, predictions)
+    return Withheld(sizes, _surplus(unseen, usual))
+
+
+def _surplus(unseen: Mapping[str, Predictions], usual: Mapping[str, Predictions]) -> float:
+    """Of all columns together: the few withheld cells of one column would tell chance."""
+    size = [_log_size(x) - _log_size(usual[name]) for name, x in unseen.items()]
+    cells = [x.cells.sum(0) for x in unseen.values()]
+    if not size:
+        return 0.0
+    surplus, weight = torch.cat(size), torch.cat(cells).double()
+    weight = torch.where(torch.isfinite(surplus), weight, 0.0)
+    mean = (torch.where(weight > 0, surplus.double(), 0.0) * weight).sum() / weight.sum().clamp_min(1)
+    return max(0.0, float(mean))
 
 
 def _leaning(surplus: Tensor, cells: Tensor, leaning: float) -> Tensor:
@@ -130,11 +149,8 @@ def calibrate(
             if withheld is not None:
                 size = torch.where(torch.isfinite(withheld.log_sizes[name]), withheld.log_sizes[name], size)
             head.widening += errors.shift(size)[:, None]
-        known = _predictions_by_context(model, batches)
-        unseen = {} if withheld is None else _predictions(model, withheld.batches)
-    if withheld is not None:  # errors as they were, σ as it is
-        unseen = {name: found._replace(estimate=withheld.predictions[name].estimate) for name, found in unseen.items()}
-    return fit_residuals(known, unseen)
+        usual, sparse = (_predictions_of_known(model, batches, shares) for shares in (_USUAL, _SPARSE))
+    return fit_residuals(usual, sparse, 0.0 if withheld is None else withheld.surplus)
 
 
 def _predictions(
@@ -154,51 +170,90 @@ def _predictions(
     return {name: Predictions.joined(part) for name, part in parts.items()}
 
 
-def _predictions_by_context(model: VSAE, batches: Sequence[Batch]) -> dict[str, Predictions]:
-    """Of known cells that are hidden for the purpose, where much is known beside them and where little is."""
+def _predictions_of_known(model: VSAE, batches: Sequence[Batch], shares: Sequence[float]) -> dict[str, Predictions]:
+    """Of known cells that are hidden for the purpose, these shares of them."""
     parts = [
-        _predictions(model, batches, [remask(batch.usable, share, share) for batch in batches]) for share in _CONTEXTS
+        _predictions(model, batches, [remask(batch.usable, share, share) for batch in batches]) for share in shares
     ]
     return {name: Predictions.joined([part[name] for part in parts]) for name in parts[0]}
 
 
-def fit_residuals(known: Mapping[str, Predictions], unseen: Mapping[str, Predictions]) -> dict[str, ResidualQuantiles]:
-    """By block of numbers: from cells that the model was trained on, and from some that it was not."""
+def fit_residuals(
+    usual: Mapping[str, Predictions], sparse: Mapping[str, Predictions], surplus: float
+) -> dict[str, ResidualQuantiles]:
+    """By block of numbers, from known cells; errors on cells that were never shown are larger by exp(surplus).
+
+    How wide they are, rows that show little say as well as usual ones; how they are distributed, usual ones alone.
+    """
+    known = {name: Predictions.joined([usual[name], sparse[name]]) for name in usual}
+    slopes = _slopes(known)
+    residuals = {}
+    for name, every in known.items():
+        columns = []
+        for j in range(every.x.shape[1]):
+            estimate, std, x = usual[name].column(j)
+            point_mass = _has_point_mass(x)
+            log_std, log_width = _widths(every, j, slopes[name][j])
+            width = interpolated(log_std, log_width, std.clamp_min(_NARROWEST).log()).exp()
+            y = x if point_mass else math.exp(surplus) * (x - estimate) / width
+            places, quantiles = _quantiles_by_estimate(estimate, y, point_mass)
+            columns.append((places, quantiles, torch.tensor(point_mass), log_std, log_width))
+        residuals[name] = ResidualQuantiles(*(torch.stack(part).cpu() for part in zip(*columns, strict=True)))
+    return residuals
+
+
+def _slopes(known: Mapping[str, Predictions]) -> dict[str, Tensor]:
+    """How far the size of errors follows the model's σ, log size = slope · log σ + a constant; (columns,) by block.
+
+    Greatest likelihood, one slope a column, drawn towards the one that suits all.
+    """
     losses = {name: _slope_losses(found) for name, found in known.items()}
     if not losses:
         return {}
     common = _SLOPES[torch.cat(list(losses.values())).sum(0).argmin()]
-    residuals = {}
-    for name, found in known.items():
-        slope = _SLOPES[(losses[name] + _LEANING_SLOPE * (_SLOPES - common) ** 2).argmin(1)].to(found.std)
-        surplus = torch.zeros_like(slope)
-        if name in unseen:
-            larger = _log_size(unseen[name], slope) - _log_size(found, slope)
-            surplus = _leaning(larger, unseen[name].cells.sum(0), _LEANING_SURPLUS).clamp_min(0.0)
-        std = found.std**slope
-        columns = [
-            _column_residuals(found.estimate[seen, j], found.x[seen, j], std[seen, j], surplus[j])
-            for j, seen in enumerate(found.cells.T)
-        ]
-        places, quantiles, point_mass = zip(*columns, strict=True)
-        residuals[name] = ResidualQuantiles(
-            torch.stack(places).cpu(), torch.stack(quantiles).cpu(), torch.tensor(point_mass), slope.cpu()
-        )
-    return residuals
+    return {
+        name: _SLOPES[(loss + _LEANING_SLOPE * (_SLOPES - common) ** 2).argmin(1)].to(known[name].std)
+        for name, loss in losses.items()
+    }
 
 
-def _log_size(found: Predictions, slope: Tensor) -> Tensor:
-    """Of residuals, in units of std^slope: of most of them, as quantiles allow for outliers; (columns,)."""
-    size = (found.x - found.estimate).abs() / found.std.clamp_min(_NARROWEST) ** slope
+def _widths(found: Predictions, column: int, slope: Tensor) -> tuple[Tensor, Tensor]:
+    """log σ at some places (W,), rising, and the log size of errors there, of cells near them, leaning to a line."""
+    estimate, std, x = found.column(column)
+    off = (x - estimate).abs()
+    if len(std) < 2:
+        return torch.arange(_WIDTHS + 2.0).to(std), torch.arange(_WIDTHS + 2.0).to(std)
+    log_std, order = std.clamp_min(_NARROWEST).log().sort()
+    scaled = off[order] / torch.exp(slope * log_std)
+    whole, half = scaled.mean().clamp_min(_NARROWEST), max(len(std) / 4, _FEWEST_CELLS) / 2
+    places, offsets = [], []
+    for k in range(_WIDTHS):
+        middle = (k + 0.5) / _WIDTHS * len(std)
+        near = slice(max(0, int(middle - half)), max(int(middle + half), 1))
+        count = len(scaled[near])
+        places.append(log_std[near].mean())
+        offsets.append(count / (count + 2 * _LEANING) * torch.log(scaled[near].mean().clamp_min(_NARROWEST) / whole))
+    place = torch.stack([places[0] - _BEYOND, *places, places[-1] + _BEYOND])  # there, along the line
+    return place, slope * place + torch.stack([offsets[0], *offsets, offsets[-1]])
+
+
+def _has_point_mass(x: Tensor) -> bool:
+    """Whether one value makes up much of a column, by its hidden cells (n,)."""
+    return len(x) >= _FEWEST_CELLS and int(torch.unique(x, return_counts=True)[1].max()) > _POINT_MASS * len(x)
+
+
+def _log_size(found: Predictions) -> Tensor:
+    """Of residuals, in units of σ: of most of them, as quantiles allow for outliers; (columns,)."""
+    size = (found.x - found.estimate).abs() / found.std.clamp_min(_NARROWEST)
     return torch.log((size * found.cells).sum(0) / found.cells.sum(0))
 
 
 def _slope_losses(found: Predictions) -> Tensor:
     """Minus the likelihood of residuals with a scale c · std^slope under a Laplace distribution, (columns, slopes)."""
     losses = []
-    for j, seen in enumerate(found.cells.T):
-        off = (found.x[seen, j] - found.estimate[seen, j]).abs().double().clamp_min(_NARROWEST)
-        log_std = found.std[seen, j].double().clamp_min(_NARROWEST).log()
+    for j in range(found.x.shape[1]):
+        estimate, std, x = found.column(j)
+        off, log_std = (x - estimate).abs().double().clamp_min(_NARROWEST), std.double().clamp_min(_NARROWEST).log()
         if not len(off):
             losses.append(torch.zeros(len(_SLOPES), dtype=torch.float64))
             continue
@@ -207,12 +262,10 @@ def _slope_losses(found: Predictions) -> Tensor:
     return torch.stack(losses)
 
 
-def _column_residuals(estimate: Tensor, x: Tensor, std: Tensor, surplus: Tensor) -> tuple[Tensor, Tensor, bool]:
-    """Places (K,), quantiles (K, knots), and whether the column has a point mass; by its hidden cells (n,)."""
-    if len(x) < 2:
-        return torch.arange(_PLACES).to(estimate), normal_quantiles().to(estimate).repeat(_PLACES, 1), False
-    point_mass = len(x) >= _FEWEST_CELLS and int(torch.unique(x, return_counts=True)[1].max()) > _POINT_MASS * len(x)
-    y = x if point_mass else torch.exp(surplus) * (x - estimate) / std.clamp_min(_NARROWEST)
+def _quantiles_by_estimate(estimate: Tensor, y: Tensor, point_mass: bool) -> tuple[Tensor, Tensor]:
+    """Places (K,), and the quantiles (K, knots) of cells (n,) whose estimates are near them."""
+    if len(y) < 2:
+        return torch.arange(_PLACES).to(estimate), normal_quantiles().to(estimate).repeat(_PLACES, 1)
     order = estimate.argsort()
     estimate, y = estimate[order], y[order]
     half = max((_NEAR_POINT_MASS if point_mass else _NEAR) * len(y), _FEWEST_CELLS) / 2
@@ -224,7 +277,7 @@ def _column_residuals(estimate: Tensor, x: Tensor, std: Tensor, surplus: Tensor)
         places.append(estimate[near].mean())
         quantile = torch.quantile(y[near], RANKS.to(y), interpolation="nearest" if point_mass else "linear")
         quantiles.append(share * quantile + (1 - share) * normal)
-    return torch.stack(places), torch.stack(quantiles), point_mass
+    return torch.stack(places), torch.stack(quantiles)
 
 
 def _errors_on_known(model: VSAE, batches: Sequence[Batch]) -> Mapping[str, _Errors]:

@@ -28,7 +28,7 @@ from vsae.imputation.image_draws import can_draw_images, draw_images
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.latent_draws import draw_by_latents
 from vsae.imputation.parameter_uncertainty import ParameterUncertainty
-from vsae.imputation.point import impute
+from vsae.imputation.point import estimates, impute
 from vsae.imputation.predictive import Predictive, predict
 
 _WORK_PER_DRAW = 2  # latent draws of a prediction
@@ -81,6 +81,17 @@ def quantiles(
         natural = imputer.encoding.decode({name: x[i] for name, x in cuts.items()})
         tables.append(imputer.fill(columns, mask, {**middle, **natural}))
     return tables
+
+
+def median(imputer: Imputer[Any], columns: Columns, mask: Mask) -> dict[str, NDArray[Any]]:
+    """Every missing cell filled with its median (numbers, ordered levels) or mode (other levels)."""
+    filled = quantiles(imputer, columns, mask, [0.5])[0]
+    ordered = [v.name for v in imputer.schema.variables if v.family is Family.CUMULATIVE]
+    if ordered:
+        shares = estimates(imputer, columns, mask)
+        middle = {name: (shares[name].cumsum(axis=1) < 0.5).sum(axis=1) for name in ordered}
+        filled = imputer.fill(columns, mask, {**filled, **middle})
+    return filled
 
 
 def _predicted_quantiles(

@@ -22,15 +22,29 @@ def normal_quantiles() -> Tensor:
     return torch.special.ndtri(RANKS.clamp(_TAIL, 1 - _TAIL)).float()
 
 
+def interpolated(x: Tensor, y: Tensor, at: Tensor) -> Tensor:
+    """The piecewise-linear function through points (…, K), where the rising x end constant; at (…, n).
+
+    >>> interpolated(torch.tensor([0.0, 1.0, 3.0]), torch.tensor([0.0, 10.0, 0.0]), torch.tensor([-1.0, 0.5, 2.0]))
+    tensor([0., 5., 5.])
+    """
+    right = torch.searchsorted(x.contiguous(), at).clamp(1, x.shape[-1] - 1)
+    x0, x1, y0, y1 = x.gather(-1, right - 1), x.gather(-1, right), y.gather(-1, right - 1), y.gather(-1, right)
+    return torch.lerp(y0, y1, ((at - x0) / (x1 - x0).clamp_min(1e-12)).clamp(0.0, 1.0))
+
+
 @dataclass(frozen=True)
 class ResidualQuantiles:
-    """Of the columns of a block: quantiles of (x - estimate) / std^slope at some estimates, linear between these.
+    """Of the columns of a block: quantiles of (x - estimate) / width at some estimates, linear between these.
+
+    A cell's width is what errors were where the model's σ was as it is there: a piecewise-linear function of log σ.
 
     Where one value makes up much of a column they are quantiles of x itself. Between a point mass and what lies beside
     it there is nothing, so nothing is taken from between: it is one or the other.
 
     >>> quantiles = torch.tensor([[[-1.0, 0.0, 1.0], [-1.0, 0.0, 3.0]]])
-    >>> residuals = ResidualQuantiles(torch.tensor([[0.0, 1.0]]), quantiles, torch.tensor([False]), torch.ones(1))
+    >>> residuals = ResidualQuantiles(torch.tensor([[0.0, 1.0]]), quantiles, torch.tensor([False]),
+    ...                               torch.tensor([[-9.0, 9.0]]), torch.tensor([[-9.0, 9.0]]))
     >>> estimate, std = torch.tensor([[0.5], [9.0]]), torch.tensor([[1.0], [2.0]])
     >>> residuals.at(estimate, std, torch.tensor([[0.75], [1.0]]))
     tensor([[ 1.5000], [15.0000]])
@@ -39,7 +53,8 @@ class ResidualQuantiles:
     places: Tensor  # (variables, K): estimates, rising
     quantiles: Tensor  # (variables, K, knots)
     point_mass: Tensor  # (variables,) bool: one value makes up much of the column
-    slope: Tensor  # (variables,), from 0, one width for all cells, to 1, as wide as the model says
+    log_std: Tensor  # (variables, W): of the model, rising
+    log_width: Tensor  # (variables, W): what it is worth
 
     def only(self, variables: Sequence[int]) -> ResidualQuantiles:
         return ResidualQuantiles(*(getattr(self, field.name)[list(variables)] for field in fields(self)))
@@ -68,7 +83,9 @@ class ResidualQuantiles:
             return torch.lerp(quantiles[column, place, below], quantiles[column, place, below + 1], between)
 
         x = torch.lerp(quantile(right - 1), quantile(right), along.expand(rank.shape))
-        return torch.where(point_mass, x, estimate + std ** self.slope.to(std) * x)
+        log_std = std.clamp_min(1e-6).log().T.contiguous()
+        width = interpolated(self.log_std.to(std), self.log_width.to(std), log_std).T.exp()
+        return torch.where(point_mass, x, estimate + width * x)
 
     def to_tensors(self) -> dict[str, Tensor]:
         return {field.name: getattr(self, field.name).cpu() for field in fields(self)}

@@ -216,6 +216,10 @@ def test_a_model_is_not_an_imputer(imputer, tmp_path):
         load(tmp_path / "core.vsae")
     with pytest.raises(FileNotFoundError, match="no such file"):
         load(tmp_path / "nowhere.vsae")
+    with pytest.raises(IsADirectoryError, match="this is a folder"):
+        load(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*none; create it first"):
+        imputer.save(tmp_path / "none" / "clinic.vsae")
 
 
 def test_no_pickle_in_the_file(imputer, tmp_path):

@@ -217,7 +217,11 @@ def test_inspect_a_table(clinic_csv):
         (["sample", "good.csv"], "not a vsae file"),
         (["sample", "nowhere.vsae"], "no such file"),
         (["inspect", "empty.csv"], "empty"),
+        (["inspect", "nowhere"], "no such file"),
+        (["inspect", "."], "this is a folder"),
         (["fit", "good.csv", "-o", "no/model.vsae"], "there is no folder"),
+        (["fit", "good.csv", "-o", "."], "this is a folder"),
+        (["fit", "good.csv", "-o", "good.csv"], "this is the table itself"),
     ],
 )
 def test_errors_are_one_line(tmp_path, monkeypatch, arguments, message):
@@ -225,6 +229,7 @@ def test_errors_are_one_line(tmp_path, monkeypatch, arguments, message):
     Path("good.csv").write_text("a,b\n1,x\n2,\n3,y\n")
     Path("ragged.csv").write_text("a,b\n1,x\n2\n")
     Path("empty.csv").write_text("")
+    Path("t.xyz").write_text("a,b\n1,x\n")
     Path("bad.json").write_text("{")
     Path("unknown.json").write_text('{"a": "colour"}')
     done = invoke(*arguments)

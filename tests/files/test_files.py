@@ -608,7 +608,7 @@ def test_mixed_columns_do_not_fit_arrow(tmp_path):
         ("t.csv", b"", "the file is empty; it needs a header line and rows"),
         ("t.csv", b"\n \n", "the file is empty"),
         ("t.jsonl", b"\n", "the file is empty"),
-        ("t.csv", b"a,b\n1,2\n3\n", "line 3: 1 fields instead of 2"),
+        ("t.csv", b"a,b\n1,2\n3\n", "line 3: 1 field instead of 2"),
         ("t.csv", b'a,b\n"1\n1",2\n\n3,4,5\n', "line 5: 3 fields instead of 2"),
         ("t.csv", b"a,b,a\n1,2,3\n", "line 1: the header has 'a' more than once"),
         ("t.csv", b"\n,b,\n1,2,3\n", "line 2: no name in the header for column 1, 3"),
@@ -648,10 +648,12 @@ def test_a_damaged_zstd_file_is_refused(tmp_path, cut):
 
 
 def test_the_other_errors_of_reading(tmp_path):
-    with pytest.raises(FileError, match=r"none\.csv: no such file or directory; check the path"):
+    with pytest.raises(FileError, match=r"none\.csv: no such file; check the path"):
         read_table(tmp_path / "none.csv")
-    with pytest.raises(FileError, match="is a directory"):
-        read_table(tmp_path, format="csv")
+    with pytest.raises(FileError, match="none: no such file"):  # not that it has no extension
+        read_table(tmp_path / "none")
+    with pytest.raises(FileError, match="this is a folder"):
+        read_table(tmp_path)
     path = put(tmp_path, "t.csv", b"a\n\xff\n")
     with pytest.raises(FileError, match="line 2: this is not utf-8; pass the right --encoding"):
         read_table(path, encoding="utf-8")
@@ -695,7 +697,7 @@ def test_a_pipe_goes_in_and_out(monkeypatch, capsysbinary):
     table.write("-", table.data, format="jsonl")
     assert capsysbinary.readouterr().out == b'{"a": 1, "b": "x"}\n{"a": null, "b": "y"}\n'
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1\n")))
-    with pytest.raises(FileError, match="stdin: line 2: 1 fields instead of 2"):
+    with pytest.raises(FileError, match="stdin: line 2: 1 field instead of 2"):
         read_table("-")
 
 
@@ -761,10 +763,18 @@ def test_a_link_is_written_through_and_permissions_are_the_usual_ones(tmp_path):
 def test_a_device_is_written_to_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
         write_table(pipe, {"a": np.array([2])})
-        assert os.read(reader, 100) == b"a\n2\n"
+        assert os.read(end, 100) == b"a\n2\n"
     finally:
-        os.close(reader)
+        os.close(end)
     assert pipe.is_fifo()
+
+
+def test_a_device_needs_no_folder_that_may_be_written_to(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.csv")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(FileError, match="is not writable"):
+        check_target(tmp_path / "file.csv")
+    check_target(tmp_path / "pipe.csv")

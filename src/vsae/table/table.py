@@ -74,7 +74,8 @@ class Table:
             raise TableError(f"no column can be modelled: {', '.join(kept) or 'all are kept'}; give a kind in schema")
         if kept:
             columns = ", ".join(kept)
-            _warn(f"these columns are not modelled and come back as they are: {columns}; give one a kind in schema")
+            remedy = "to model one, give it a kind in schema"
+            _warn(f"these columns are not modelled and come back as they are: {columns}; {remedy}")
         return cls(plans, view.container)
 
     @cached_property

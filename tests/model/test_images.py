@@ -87,28 +87,28 @@ def test_what_is_no_picture_is_refused_by_name(pixels, complaint):
 
 def test_a_reader_is_one_plain_network_a_member_and_image():
     block = Schema([image("a", SHAPE), image("b", SHAPE)]).blocks[0]
-    reader = ImageEncoder(block, ImageSettings(members=3, net="conv", channels=4, width=7))
+    encoder = ImageEncoder(block, ImageSettings(members=3, net="conv", channels=4, width=7))
     x = torch.rand(1, 5, 2, *SHAPE)
-    features = reader(x)
+    features = encoder(x)
     assert features.shape == (3, 5, 2, 7)
     for e in range(3):
         for j in range(2):
             h = x[0, :, j]
-            for halving in reader.halvings:
+            for halving in encoder.halvings:
                 h = F.relu(F.conv2d(h, halving.weight[e, j], halving.bias[e, j], 2, 1))
-            alone = F.relu(h.flatten(1) @ reader.last.weight[e, j] + reader.last.bias[e, j])
+            alone = F.relu(h.flatten(1) @ encoder.last.weight[e, j] + encoder.last.bias[e, j])
             torch.testing.assert_close(features[e, :, j], alone)
 
 
 def test_a_painter_is_one_plain_network_a_member_and_image():
     block = Schema([image("a", SHAPE), image("b", SHAPE)]).blocks[0]
-    painter = ImageDecoder(block, ImageSettings(members=3, net="conv", channels=4, width=7))
-    raw = torch.randn(3, 5, painter.n_in)
-    pixels = painter(raw).unflatten(-1, (2, *SHAPE))
+    decoder = ImageDecoder(block, ImageSettings(members=3, net="conv", channels=4, width=7))
+    raw = torch.randn(3, 5, decoder.n_in)
+    pixels = decoder(raw).unflatten(-1, (2, *SHAPE))
     for e in range(3):
         for j in range(2):
             h = raw[e].unflatten(-1, (2, *stages(SHAPE, 4)[-1]))[:, j]
-            for doubling in painter.doublings:
+            for doubling in decoder.doublings:
                 more = [a - 2 * b for a, b in zip(doubling.target, h.shape[-2:], strict=True)]
                 h = F.conv_transpose2d(F.relu(h), doubling.weight[e, j], doubling.bias[e, j], 2, 1, more)
             torch.testing.assert_close(pixels[e, :, j], h, rtol=1e-4, atol=1e-5)

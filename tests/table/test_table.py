@@ -1,4 +1,4 @@
-"""Any table in, the same table out: shape, names, dtypes and observed cells as they were, and no hole left."""
+"""Any table in, the same table out: shape, names, dtypes and observed cells as they were, and no cell missing."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ pa = pytest.importorskip("pyarrow")
 
 FRAMES = ["pandas", "polars", "pyarrow"]
 N = 12
-HOLES = [1, 4, 9]
+MISSING_ROWS = [1, 4, 9]
 
 
-def guess(table: Table, X: Any, **options: Any) -> dict[str, np.ndarray]:
+def filling(table: Table, X: Any, **options: Any) -> dict[str, np.ndarray]:
     """The poor man's model: the mean of the observed numbers, the commonest observed level."""
     encoded = table.encode(X, **options)
     filled = {}
@@ -63,7 +63,7 @@ def guess(table: Table, X: Any, **options: Any) -> dict[str, np.ndarray]:
 
 
 def impute(table: Table, X: Any, **options: Any) -> Any:
-    return table.decode(X, guess(table, X, **options))
+    return table.decode(X, filling(table, X, **options))
 
 
 def lists(X: Any) -> dict[Any, list[Any]]:
@@ -127,7 +127,7 @@ def _loud() -> Iterator[None]:
 
 def with_holes(values: list[Any]) -> list[Any]:
     cells = (values * N)[:N]
-    return [None if i in HOLES else cell for i, cell in enumerate(cells)]
+    return [None if i in MISSING_ROWS else cell for i, cell in enumerate(cells)]
 
 
 ZONE = "Europe/Berlin"
@@ -286,7 +286,7 @@ class TestRoundTrip:
     def test_generated_rows_have_the_dtypes_of_fit(self, container: str, name: str) -> None:
         X = make(container, {"x": case(container, name)})
         table = Table.from_json(json.loads(json.dumps(Table.fit(X).to_json())))
-        columns = {key: x[:5] for key, x in guess(table, X).items()}
+        columns = {key: x[:5] for key, x in filling(table, X).items()}
         rows = table.frame(columns, n=5)
         assert dtypes(rows) == dtypes(X)
         assert None not in lists(rows)["x"]
@@ -1073,11 +1073,11 @@ class TestNewRows:
     def test_a_level_that_the_new_categories_lack_is_added(self, ordered: bool) -> None:
         table = self.fitted()
         new = pd.DataFrame({"c": pd.Categorical(["b", None], categories=["b"], ordered=ordered)})
-        filled = table.decode(new, guess(table, new) | {"c": np.array([2, 2])})
+        filled = table.decode(new, filling(table, new) | {"c": np.array([2, 2])})
         assert filled["c"].tolist() == ["b", "c"]
         assert filled["c"].dtype == pd.CategoricalDtype(["b", "c"], ordered=ordered)
         enum = pl.DataFrame({"c": pl.Series(["b", None], dtype=pl.Enum(["b"]))})
-        filled = table.decode(enum, guess(table, enum) | {"c": np.array([2, 2])})
+        filled = table.decode(enum, filling(table, enum) | {"c": np.array([2, 2])})
         assert filled["c"].to_list() == ["b", "c"]
         assert filled["c"].dtype == pl.Enum(["b", "c"])
 

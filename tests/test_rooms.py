@@ -128,6 +128,25 @@ def test_every_function_the_design_names_is_there():
             raise AssertionError(f"docs/design.md names {name}, which is not there")
 
 
+PROJECT = [
+    f"/{path.relative_to(ROOT).as_posix()}"
+    for place in ("src", "benchmarks", "tests", "examples", "docs", ".")
+    for path in (ROOT.glob("*.md") if place == "." else (ROOT / place).rglob("*.*"))
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    sorted([*SOURCE.rglob("*.py"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]),
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_every_file_that_code_and_docs_name_is_there(text):
+    for name in re.findall(r"[\w/]*\w\.(?:py|md)\b", text.read_text("utf-8")):
+        assert any(path.endswith(f"/{name}") for path in PROJECT), f"{name} is not there"
+    for number in re.findall(r"decisions?[/ ](\d{4})", text.read_text("utf-8")):
+        assert list((ROOT / "docs" / "decisions").glob(f"{number}-*.md")), f"there is no decision {number}"
+
+
 def files_named(text: str) -> list[Path]:
     """Of the functions that a text names, in the order of the text, each once."""
     files = []

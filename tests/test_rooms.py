@@ -141,8 +141,8 @@ PROJECT = [
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_every_file_that_code_and_docs_name_is_there(text):
-    for name in re.findall(r"[\w/]*\w\.(?:py|md)\b", text.read_text("utf-8")):
-        assert any(path.endswith(f"/{name}") for path in PROJECT), f"{name} is not there"
+    for name in re.findall(r"[\w/-]*\w\.(?:py|md)\b", text.read_text("utf-8")):
+        assert any(path.endswith(f"/{name.lstrip('/')}") for path in PROJECT), f"{name} is not there"
     for number in re.findall(r"decisions?[/ ](\d{4})", text.read_text("utf-8")):
         assert list((ROOT / "docs" / "decisions").glob(f"{number}-*.md")), f"there is no decision {number}"
 

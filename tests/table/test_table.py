@@ -684,7 +684,7 @@ class TestGeneration:
             ({1: -1}, "column 1: -1 lies outside 0 … ∞"),
             ({1: math.nan}, "column 1: nan stands for a missing value"),
             ({"c": "?"}, "column 'c': '?' stands for a missing value"),
-            ({1: "a"}, "column 1 holds text values, but it held number values in fit"),
+            ({1: "a"}, "column 1: 'a' was given; it takes number values"),
             ({1: [1]}, "column 1: nested values"),
         ]:
             with pytest.raises(TableError, match=re.escape(message)):
@@ -981,6 +981,18 @@ class TestOverrides:
         assert repr(Table.fit(X)) == "x  count  0 … 7, ≥ 0  0% missing"
         assert repr(Table.fit(X, schema={"x": "integer"})) == "x  integer  0 … 7  0% missing"
         assert repr(Table.fit(X, schema={"x": Integer(min=-5)})) == "x  integer  0 … 7, ≥ -5  0% missing"
+
+    def test_times_of_day_are_shown_as_such(self) -> None:
+        X = pd.DataFrame({"at": [dt.time(8, 30), dt.time(21, 45), None]})
+        assert repr(Table.fit(X)) == "at  time  08:30:00 … 21:45:00  33% missing"
+        bounded = Table.fit(X, schema={"at": Time(min=dt.time(6), max=dt.time(22))})
+        assert repr(bounded) == "at  time  08:30:00 … 21:45:00, ≥ 06:00:00, ≤ 22:00:00  33% missing"
+        with pytest.raises(TableError, match=r"time\(5, 0\) lies outside 06:00:00 … 22:00:00"):
+            bounded.values({"at": dt.time(5)})
+
+    def test_an_error_names_the_kind_that_was_asked_for(self) -> None:
+        with pytest.raises(TableError, match=r"as count: -0\.5 is not a whole number; use real"):
+            Table.fit(pd.DataFrame({"x": [-0.5, 2.5, 1.5]}), schema={"x": Count(max=3)})
 
     def test_dates_in_a_schema_file_are_text(self) -> None:
         X = pd.DataFrame({"born": pd.to_datetime(["1931-05-01", "2020-02-29"])})

@@ -155,6 +155,8 @@ class Table:
                     f"column {label!r}: {value!r} stands for a missing value; give a value, or vsae.MISSING"
                 )
             values, storage = plan.given([value])
+            if not plan.takes(storage):
+                raise TableError(f"column {label!r}: {value!r} was given; it takes {plan.storage_name} values")
             x, oddities = plan.read(Cells(values, np.ones(1, dtype=np.bool_), storage))
             for odd in oddities:
                 raise TableError(f"column {label!r}: {value!r} {odd.why}; it has {plan.describe()}")

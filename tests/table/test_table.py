@@ -125,7 +125,7 @@ def _loud() -> Iterator[None]:
 # --- containers × dtypes ---------------------------------------------------------------------------------------------
 
 
-def with_holes(values: list[Any]) -> list[Any]:
+def with_missing(values: list[Any]) -> list[Any]:
     cells = (values * N)[:N]
     return [None if i in MISSING_ROWS else cell for i, cell in enumerate(cells)]
 
@@ -229,7 +229,7 @@ def arrow(values: list[Any], dtype: Any) -> Any:
 
 def case(container: str, name: str) -> tuple[list[Any], Any]:
     values, *by_library, _ = CASES[name]
-    return with_holes(values), by_library[FRAMES.index(container)]
+    return with_missing(values), by_library[FRAMES.index(container)]
 
 
 @pytest.fixture(params=FRAMES)
@@ -253,10 +253,10 @@ class TestRoundTrip:
         assert_same_but_filled(once, impute(table, once))
 
     def test_categories_that_are_numbers_or_dates(self) -> None:
-        coded = pa.array(with_holes([30, 10, 20])).dictionary_encode()
+        coded = pa.array(with_missing([30, 10, 20])).dictionary_encode()
         for X in (
-            pd.DataFrame({"x": pd.Series(with_holes([30, 10, 20]), dtype=pd.CategoricalDtype([30, 20, 10]))}),
-            pd.DataFrame({"x": pd.Series(with_holes(MOMENTS)).astype("category")}),
+            pd.DataFrame({"x": pd.Series(with_missing([30, 10, 20]), dtype=pd.CategoricalDtype([30, 20, 10]))}),
+            pd.DataFrame({"x": pd.Series(with_missing(MOMENTS)).astype("category")}),
             pa.table({"x": coded}),
         ):
             table = Table.from_json(json.loads(json.dumps(Table.fit(X).to_json())))
@@ -268,7 +268,7 @@ class TestRoundTrip:
     def test_pandas_columns_that_arrow_holds(self, arrow: Any) -> None:
         values = {pa.int64(): [2**60 + 1, 3, 5], pa.float64(): [0.5, 1.5], pa.bool_(): [True, False]}.get(arrow)
         values = values or {pa.string(): ["a", "b"], pa.duration("us"): SPANS}.get(arrow, MOMENTS)
-        X = pd.DataFrame({"x": pd.Series(with_holes(values), dtype=pd.ArrowDtype(arrow))})
+        X = pd.DataFrame({"x": pd.Series(with_missing(values), dtype=pd.ArrowDtype(arrow))})
         assert_same_but_filled(X, impute(Table.fit(X), X))
 
     @pytest.mark.parametrize("name", CASES)
@@ -290,8 +290,8 @@ class TestRoundTrip:
         rows = table.frame(columns, n=5)
         assert dtypes(rows) == dtypes(X)
         assert None not in lists(rows)["x"]
-        holes = np.array([True, False, True, False, False])[:, None]
-        assert [cell is None for cell in lists(table.frame(columns, holes, n=5))["x"]] == (~holes[:, 0]).tolist()
+        mask = np.array([True, False, True, False, False])[:, None]
+        assert [cell is None for cell in lists(table.frame(columns, mask, n=5))["x"]] == (~mask[:, 0]).tolist()
 
     @pytest.mark.parametrize("name", CASES)
     def test_the_same_after_json(self, container: str, name: str) -> None:
@@ -429,10 +429,10 @@ class TestOddTables:
     def test_one_row_one_column(self, container: str) -> None:
         X = make(container, {"x": ([2.5], {"pandas": "float64", "polars": pl.Float64}.get(container, pa.float64()))})
         table = Table.fit(X)
-        hole = make(
+        incomplete = make(
             container, {"x": ([None], {"pandas": "float64", "polars": pl.Float64}.get(container, pa.float64()))}
         )
-        assert lists(impute(table, hole)) == {"x": [2.5]}
+        assert lists(impute(table, incomplete)) == {"x": [2.5]}
 
     def test_a_column_and_a_row_without_values(self, container: str) -> None:
         dtype = {"pandas": "Float64", "polars": pl.Float64}.get(container, pa.float64())
@@ -787,7 +787,7 @@ class TestInference:
 
 
 class TestMissingCodes:
-    def test_codes_are_holes(self, container: str) -> None:
+    def test_codes_stand_for_missing_cells(self, container: str) -> None:
         columns = {
             "age": ([31, -1, 999, 47, 36], {"pandas": "int16", "polars": pl.Int16}.get(container, pa.int16())),
             "town": (["A", "?", "B", "C", "A"], {"pandas": STR, "polars": pl.String}.get(container, pa.string())),

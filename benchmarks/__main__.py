@@ -43,8 +43,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 1 after an error, which is one line; wrong usage exits with 2."""
-    asked = parser().parse_args(arguments)
+    """The exit code: 1 after an error, which is one line; wrong usage exits with 2. Without a name, all are listed."""
+    given = sys.argv[1:] if arguments is None else arguments
+    asked = parser().parse_args(given or ["--help"])
     try:
         import_module(COMMANDS[asked.name][0]).main(asked.options)
     except (ValueError, OSError, RuntimeError, ImportError, subprocess.CalledProcessError) as error:

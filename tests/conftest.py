@@ -61,7 +61,7 @@ def every_kind() -> Schema:
 
 
 def rows_of(schema: Schema, n: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Random columns that follow the schema, with some dependence, and a mask with 30 % holes."""
+    """Random columns that follow the schema, with some dependence, and a mask with 30 % of the cells missing."""
     rng = np.random.default_rng(seed)
     base = rng.normal(size=n)
     columns: dict[str, np.ndarray] = {}
@@ -82,7 +82,7 @@ def rows_of(schema: Schema, n: int, seed: int = 0) -> tuple[dict[str, np.ndarray
 
 
 def bars(n: int, seed: int = 0) -> tuple[Schema, dict[str, np.ndarray], np.ndarray]:
-    """A bar at one of four places, upright in one picture, lying in the other; the place as a label and as a number."""
+    """A bar at one of four places, upright in one image, lying in the other; the place as a label and as a number."""
     rng = np.random.default_rng(seed)
     place = rng.integers(4, size=n)
     upright, lying = np.zeros((2, n, 1, 8, 8))

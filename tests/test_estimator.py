@@ -124,9 +124,9 @@ def test_draws_are_draws(trained):
     imputer, clinic = trained
     frame = clinic.frame()
     draws = imputer.draw(frame, 60, random_state=1)
-    hole = frame["smoker"].isna().to_numpy()
-    share = np.mean([draw["smoker"].to_numpy(dtype=bool)[hole] for draw in draws], axis=0)
-    probability = imputer.predict_proba(frame)["smoker"][True][hole]
+    missing = frame["smoker"].isna().to_numpy()
+    share = np.mean([draw["smoker"].to_numpy(dtype=bool)[missing] for draw in draws], axis=0)
+    probability = imputer.predict_proba(frame)["smoker"][True][missing]
     assert np.abs(share - probability).mean() < 0.07  # a thresholded draw would be off by .3
     assert 0.05 < share.mean() < 0.95
     assert ((share > 0.02) & (share < 0.98)).mean() > 0.3
@@ -144,10 +144,10 @@ def test_intervals_and_probabilities(trained):
     frame = clinic.frame().iloc[:200]
     low, high = imputer.predict_interval(frame, level=0.9)
     same_but_filled(frame, low)
-    hole = frame["bmi"].isna()
-    assert (low["bmi"][hole] < high["bmi"][hole]).all()
-    truth = clinic.frame(complete=True)["bmi"].iloc[:200][hole]
-    assert 0.6 < ((truth >= low["bmi"][hole]) & (truth <= high["bmi"][hole])).mean() <= 1.0
+    missing = frame["bmi"].isna()
+    assert (low["bmi"][missing] < high["bmi"][missing]).all()
+    truth = clinic.frame(complete=True)["bmi"].iloc[:200][missing]
+    assert 0.6 < ((truth >= low["bmi"][missing]) & (truth <= high["bmi"][missing])).mean() <= 1.0
     for levels in imputer.predict_proba(frame).values():
         np.testing.assert_allclose(np.sum(list(levels.values()), axis=0), 1.0, atol=1e-5)
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
@@ -160,8 +160,8 @@ def test_samples_masks_and_conditions(trained):
     rows = imputer.sample(500, random_state=3)
     assert (rows.dtypes == frame.dtypes).all()
     assert not rows.isna().any().any()
-    holed = imputer.sample(2000, with_missing=True, random_state=3)
-    assert np.abs(holed.isna().mean() - frame.isna().mean()).max() < 0.06
+    incomplete = imputer.sample(2000, with_missing=True, random_state=3)
+    assert np.abs(incomplete.isna().mean() - frame.isna().mean()).max() < 0.06
     masks = imputer.sample_mask(2000)
     assert masks.shape == (2000, frame.shape[1])
     women = imputer.sample(300, given={"sex": "female", "income": MISSING}, with_missing=True)
@@ -216,6 +216,10 @@ def test_a_model_is_not_an_imputer(imputer, tmp_path):
         load(tmp_path / "core.vsae")
     with pytest.raises(FileNotFoundError, match="no such file"):
         load(tmp_path / "nowhere.vsae")
+    with pytest.raises(IsADirectoryError, match="this is a folder"):
+        load(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*none; create it first"):
+        imputer.save(tmp_path / "none" / "clinic.vsae")
 
 
 def test_no_pickle_in_the_file(imputer, tmp_path):
@@ -274,12 +278,15 @@ def test_public_names():
 
 
 def test_the_import_is_quick():
-    """At most .3 s above torch and scikit-learn, in the same process; the best of three runs."""
+    """At most .3 s above torch and scikit-learn, in the same process; the best of three runs.
+
+    Seconds of the processor: on a busy machine, the clock would count the work of other processes, too.
+    """
     code = """
 import time, torch, sklearn.base, sklearn.utils.validation
-start = time.perf_counter()
+start = time.process_time()
 from vsae import VSAEImputer
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
     for _ in range(3):
         seconds = float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)

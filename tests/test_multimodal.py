@@ -17,7 +17,7 @@ from vsae.training.em import learn
 
 
 class Rows(Dataset):
-    """`bars` as dicts, with None in the holes."""
+    """`bars` as dicts, with None in the missing cells."""
 
     def __init__(self, n: int) -> None:
         self.schema, self.columns, self.mask = bars(n)

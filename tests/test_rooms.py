@@ -9,9 +9,17 @@ import subprocess
 import sys
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple
 
 import pytest
+
+from vsae.datasets import make_clinic
+from vsae.fitting.steps import FitData, split
+from vsae.model.config import VSAEConfig
+from vsae.model.vsae import VSAE
+from vsae.training.em import learn
+from vsae.training.loop import train
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "vsae"
@@ -120,16 +128,68 @@ def test_every_function_the_design_names_is_there():
             raise AssertionError(f"docs/design.md names {name}, which is not there")
 
 
-def test_one_batch_meets_few_short_files():
-    walk = DESIGN.split("## One batch")[1].split("Beneath these")[0]
-    files = set()
-    for name in re.findall(r"`([a-z_]+\.[\w.]+)`", walk):
+PROJECT = [
+    f"/{path.relative_to(ROOT).as_posix()}"
+    for place in ("src", "benchmarks", "tests", "examples", "docs", ".")
+    for path in (ROOT.glob("*.md") if place == "." else (ROOT / place).rglob("*.*"))
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    sorted([*SOURCE.rglob("*.py"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]),
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_every_file_that_code_and_docs_name_is_there(text):
+    for name in re.findall(r"[\w/-]*\w\.(?:py|md)\b", text.read_text("utf-8")):
+        assert any(path.endswith(f"/{name.lstrip('/')}") for path in PROJECT), f"{name} is not there"
+    for number in re.findall(r"decisions?[/ ](\d{4})", text.read_text("utf-8")):
+        assert list((ROOT / "docs" / "decisions").glob(f"{number}-*.md")), f"there is no decision {number}"
+
+
+def files_named(text: str) -> list[Path]:
+    """Of the functions that a text names, in the order of the text, each once."""
+    files = []
+    for name in re.findall(r"`([a-z_]+\.[\w.]+)`", text):
         parts = name.split(".")
-        files.add(
+        files.append(
             next(p for i in range(len(parts), 0, -1) if (p := SOURCE.joinpath(*parts[:i]).with_suffix(".py")).exists())
         )
+    return list(dict.fromkeys(files))
+
+
+WALK, BENEATH = DESIGN.split("## One batch")[1].split("## One cell")[0].split("Beneath these")
+
+
+def test_one_batch_meets_few_short_files():
+    files = files_named(WALK)
     assert len(files) <= 14
     assert max(len(path.read_text("utf-8").splitlines()) for path in files) <= 300
+
+
+def test_one_batch_meets_the_files_of_the_walk_in_its_order():
+    """A training of one step, with all kinds of numbers and levels, is watched."""
+    clinic = make_clinic(200)
+    config = VSAEConfig(steps=1, members=2)
+    data = FitData.of(clinic.schema, clinic.truth, clinic.mask, config, "cpu")
+    model, parts = split(VSAE, data, config, seed=0)
+    met: dict[Path, None] = {}
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and SOURCE in path.parents:
+            met[path] = None
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        train(model, parts.training, learn=learn, seed=0)
+    finally:
+        sys.setprofile(before)
+    likelihoods = SOURCE / "model" / "likelihoods"  # the walk names one family for all
+    walk = files_named(WALK)
+    assert [path for path in met if path in walk] == walk
+    assert not {path for path in met if path.parent != likelihoods} - {*walk, *files_named(BENEATH)}
 
 
 def test_ten_questions_have_one_answer_each():

@@ -35,7 +35,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @pytest.fixture
-def holed():
+def incomplete():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     y = X @ [1.0, 2.0, 3.0]
@@ -43,15 +43,15 @@ def holed():
     return X, y
 
 
-def test_in_a_pipeline_with_a_grid_search(holed):
-    X, y = holed
+def test_in_a_pipeline_with_a_grid_search(incomplete):
+    X, y = incomplete
     model = make_pipeline(VSAEImputer(config=TINY, random_state=0), Ridge())
     search = GridSearchCV(model, {"ridge__alpha": [0.1, 1.0], "vsaeimputer__handle_unknown": ["keep", "error"]}, cv=2)
     assert search.fit(X, y).best_score_ > 0
 
 
-def test_clone_copies_parameters_and_pickle_copies_the_fit(holed):
-    X, _ = holed
+def test_clone_copies_parameters_and_pickle_copies_the_fit(incomplete):
+    X, _ = incomplete
     imputer = VSAEImputer(config=TINY, random_state=3, schema={0: "real"}).fit(X)
     assert clone(imputer).get_params() == imputer.get_params()
     again = pickle.loads(pickle.dumps(imputer))
@@ -72,8 +72,8 @@ def through_joblib(imputer, folder):
     ],
     ids=["pickle", "deepcopy", "joblib"],
 )
-def test_a_copy_of_a_fit_gives_the_same_bits(holed, copied, tmp_path):
-    X, _ = holed
+def test_a_copy_of_a_fit_gives_the_same_bits(incomplete, copied, tmp_path):
+    X, _ = incomplete
     imputer = VSAEImputer(effort="fast", config={"steps": 5}, random_state=3).fit(X)
     again = copied(imputer, tmp_path)
     np.testing.assert_array_equal(again.transform(X), imputer.transform(X))
@@ -83,17 +83,17 @@ def test_a_copy_of_a_fit_gives_the_same_bits(holed, copied, tmp_path):
     np.testing.assert_array_equal(clone(again).fit(X).transform(X), imputer.transform(X))
 
 
-def test_a_pickle_is_as_small_as_the_saved_file(holed, tmp_path):
+def test_a_pickle_is_as_small_as_the_saved_file(incomplete, tmp_path):
     """Although after training the parameters are views of one vector, and generation keeps a model of its own."""
-    X, _ = holed
+    X, _ = incomplete
     imputer = VSAEImputer(config={"steps": 5}, random_state=3).fit(X)
     imputer.sample(5)
     imputer.save(tmp_path / "imputer.vsae")
     assert len(pickle.dumps(imputer)) < 1.2 * (tmp_path / "imputer.vsae").stat().st_size
 
 
-def test_probabilities_are_offered_where_a_column_has_levels(holed):
-    X, _ = holed
+def test_probabilities_are_offered_where_a_column_has_levels(incomplete):
+    X, _ = incomplete
     unfitted = VSAEImputer(config=TINY)
     with pytest.raises(NotFittedError):
         unfitted.predict_proba(X)
@@ -103,15 +103,15 @@ def test_probabilities_are_offered_where_a_column_has_levels(holed):
     assert set(levels.predict_proba({0: X[:, 0], 1: np.array(["a"] * 60)})) == {1}
 
 
-def test_same_random_state_same_result(holed):
-    X, _ = holed
+def test_same_random_state_same_result(incomplete):
+    X, _ = incomplete
     one, two = (VSAEImputer(config=TINY, random_state=7).fit_transform(X) for _ in range(2))
     np.testing.assert_array_equal(one, two)
 
 
-def test_set_output_and_feature_names(holed):
+def test_set_output_and_feature_names(incomplete):
     pd = pytest.importorskip("pandas")
-    X, _ = holed
+    X, _ = incomplete
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     imputer = VSAEImputer(config=TINY, random_state=0).fit(frame)
     assert list(imputer.feature_names_in_) == ["a", "b", "c"]

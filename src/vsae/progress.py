@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from vsae.training.history import Callback, Progress
 
-_SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_LINES = 10.0  # a log of an hour stays short, and still shows that it moves
 
 
 @contextmanager

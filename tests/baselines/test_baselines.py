@@ -179,7 +179,7 @@ def test_cvae_reacts_to_the_mask_and_vae_does_not():
         model = kind(schema, SMALL)
         one, other = (model.decode(z, mask) for mask in (batch.mask, ~batch.mask))
         assert torch.equal(one["gaussian"].mean, other["gaussian"].mean) is not differs
-    for kind, differs in ((CVAE, True), (VAE, False)):  # all zeros, so that holes look like what is there
+    for kind, differs in ((CVAE, True), (VAE, False)):  # all zeros, so that missing cells look like what is there
         model = kind(Schema([real("a"), real("b")]), SMALL.replace(fill="zero"))
         masks = torch.tensor([[[True, True], [True, False]]])
         loc = model.infer(Batch({"gaussian": torch.zeros(1, 2, 2)}, masks)).loc[0]
@@ -253,7 +253,7 @@ def test_estimates_are_averages_under_normalised_weights():
 
 
 def test_weighted_estimates_and_draws_have_the_exact_conditional_mean():
-    """The proposal is untrained: only draws that explain what is seen may fill the hole."""
+    """The proposal is untrained: only draws that explain what is seen may fill the cell."""
     toy = GaussianToy()
     names = [f"x{i}" for i in range(4)]
     columns = {name: toy.x[0, :, i].numpy() for i, name in enumerate(names)}
@@ -301,8 +301,8 @@ def test_vsae_offers_weighted_estimates_too():
     fitted = fit(schema, columns, mask, SMALL.replace(epochs=5))
     plain = fitted.impute(columns, mask, draws=100)
     weighted = fitted.impute(columns, mask, draws=100, weighted=True)
-    hole = ~mask[:, 0]
-    assert not np.array_equal(plain["a"][hole], weighted["a"][hole])
+    missing = ~mask[:, 0]
+    assert not np.array_equal(plain["a"][missing], weighted["a"][missing])
     assert np.array_equal(weighted["a"][mask[:, 0]], columns["a"][mask[:, 0]])
 
 
@@ -353,8 +353,8 @@ def test_components_of_the_prior_part_two_clusters():
     kind, config = small("HI-VAE", schema, epochs=60, learning_rate=5e-3)
     fitted = fit_baseline(kind, schema, columns, mask, config)
     filled = fitted.impute(columns, mask)
-    hole = ~mask[:, 0] & mask[:, 1:].any(axis=1)
-    assert np.corrcoef(filled["x0"][hole], columns["x0"][hole])[0, 1] > 0.9
+    missing = ~mask[:, 0] & mask[:, 1:].any(axis=1)
+    assert np.corrcoef(filled["x0"][missing], columns["x0"][missing])[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("name", ["easy", "noise"])

@@ -180,7 +180,7 @@ def test_a_model_for_another_table_is_refused(clinic_csv, tmp_path):
     assert "none of the fitted columns is in this table" in done.stderr
 
 
-def test_which_texts_are_holes_can_be_said(tmp_path):
+def test_which_texts_are_missing_cells_can_be_said(tmp_path):
     source, out = tmp_path / "t.csv", tmp_path / "out.csv"
     source.write_text("a,b\n" + "x,1.5\n?,2.5\ny,missing\n" * 20)
     assert invoke("impute", source, "-o", out, "-q", "--na", "missing").exit_code == 0
@@ -217,7 +217,11 @@ def test_inspect_a_table(clinic_csv):
         (["sample", "good.csv"], "not a vsae file"),
         (["sample", "nowhere.vsae"], "no such file"),
         (["inspect", "empty.csv"], "empty"),
+        (["inspect", "nowhere"], "no such file"),
+        (["inspect", "."], "this is a folder"),
         (["fit", "good.csv", "-o", "no/model.vsae"], "there is no folder"),
+        (["fit", "good.csv", "-o", "."], "this is a folder"),
+        (["fit", "good.csv", "-o", "good.csv"], "this is the table itself"),
     ],
 )
 def test_errors_are_one_line(tmp_path, monkeypatch, arguments, message):
@@ -225,6 +229,7 @@ def test_errors_are_one_line(tmp_path, monkeypatch, arguments, message):
     Path("good.csv").write_text("a,b\n1,x\n2,\n3,y\n")
     Path("ragged.csv").write_text("a,b\n1,x\n2\n")
     Path("empty.csv").write_text("")
+    Path("t.xyz").write_text("a,b\n1,x\n")
     Path("bad.json").write_text("{")
     Path("unknown.json").write_text('{"a": "colour"}')
     done = invoke(*arguments)
@@ -266,12 +271,12 @@ def test_a_killed_fit_leaves_no_half_a_model_and_the_next_one_succeeds(clinic_cs
     assert not list(tmp_path.glob(".*training")) + list(tmp_path.glob(".*refit"))
 
 
-# --- real tables with real holes
+# --- real tables with their own missing cells
 
 
 @needs_data
-@pytest.mark.parametrize(("name", "holes"), [("mushroom", 2480), ("heart_cleveland", 6)])
-def test_real_tables_change_in_their_holes_only(tmp_path, name, holes):
+@pytest.mark.parametrize(("name", "count"), [("mushroom", 2480), ("heart_cleveland", 6)])
+def test_real_tables_change_in_their_missing_cells_only(tmp_path, name, count):
     source = Path(os.environ["VSAE_DATA"]) / f"{name}.csv.gz"
     out = tmp_path / "out.csv.gz"
     assert invoke("impute", source, "-o", out, "-q").exit_code == 0
@@ -283,7 +288,7 @@ def test_real_tables_change_in_their_holes_only(tmp_path, name, holes):
         for path in (source, out)
     )
     changed = [(a, b) for old, new in zip(before, after, strict=True) for a, b in zip(old, new, strict=True) if a != b]
-    assert len(changed) == holes
+    assert len(changed) == count
     assert {a for a, _ in changed} == {""}
 
 

@@ -1,4 +1,4 @@
-"""The clinic table: its columns depend on one another, and its holes follow the mechanism it states."""
+"""The clinic table: its columns depend on one another, and its missing cells follow the mechanism it states."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_some_links_are_nonlinear(clinic: Clinic) -> None:
     assert explained(income, t["age"], t["age"] ** 2) > explained(income, t["age"]) + 0.1
 
 
-def test_holes_are_frequent_but_no_row_is_empty(clinic: Clinic) -> None:
+def test_missing_cells_are_frequent_but_no_row_is_empty(clinic: Clinic) -> None:
     rates = dict(zip(clinic.schema.names, 1 - clinic.mask.mean(axis=0), strict=True))
     assert 0.25 < 1 - clinic.mask.mean() < 0.30
     assert rates.pop("age") == rates.pop("sex") == 0
@@ -98,13 +98,13 @@ def test_high_values_hide_themselves(clinic: Clinic) -> None:
     assert income[shown].mean() < 0.85 * income.mean()
 
 
-def test_random_holes_do_not_look_at_the_row(clinic: Clinic) -> None:
+def test_cells_missing_completely_at_random_do_not_depend_on_the_row(clinic: Clinic) -> None:
     for name in ("visit_date", "reason", "insurance"):
         column = clinic.missing_probability[:, clinic.schema.names.index(name)]
         assert (column == column[0]).all()
 
 
-def test_holes_at_random_depend_on_always_seen_columns_only(clinic: Clinic) -> None:
+def test_cells_missing_at_random_depend_on_always_seen_columns_only(clinic: Clinic) -> None:
     changed = {name: values[::-1] for name, values in clinic.truth.items()}
     changed |= {name: clinic.truth[name] for name in ("age", "sex")}
     columns = [clinic.schema.names.index(name) for name in ("education", "bmi", "pressure")]
@@ -130,7 +130,7 @@ def test_mechanism_is_the_oracle(clinic: Clinic) -> None:
     assert (mechanism(billed_late)[:, clinic.schema.names.index("fee")] == 0.15).all()
 
 
-def test_holes_blank_hidden_cells_only(clinic: Clinic) -> None:
+def test_only_hidden_cells_are_blank(clinic: Clinic) -> None:
     for variable in clinic.schema.variables:
         values, truth = clinic.incomplete[variable.name], clinic.truth[variable.name]
         shown = clinic.mask[:, clinic.schema.attribute_of[variable.name]]

@@ -52,12 +52,12 @@ def test_digits_of_a_pair_add_up_to_nine(root, part, n):
     assert np.array_equal(again.columns["digit1"], rows.columns["digit1"])
 
 
-def test_no_picture_is_in_two_pairs(root):
+def test_no_image_is_in_two_pairs(root):
     rows = load_modalities("mnist+mnist", "train", root=root)
     assert len(np.unique(rows.columns["digit1"], axis=0)) == len(rows)
 
 
-def test_fashion_has_a_picture_and_its_label(root):
+def test_fashion_has_an_image_and_its_label(root):
     rows = load_modalities("fashion", "test", root=root)
     assert rows.columns["image"].shape == (30, 1, 6, 5)
     assert np.array_equal(rows.columns["image"][:, 0, 0, 0], rows.columns["label"])

@@ -37,7 +37,7 @@ def no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestParser:
-    def test_numbers_codes_and_holes(self, tmp_path: Path) -> None:
+    def test_numbers_codes_and_missing_cells(self, tmp_path: Path) -> None:
         write(
             tmp_path,
             "heart_cleveland.csv.gz",
@@ -99,7 +99,7 @@ class TestParser:
         assert table.levels["education-num"] == ("2", "9", "10")
         assert table.schema.attributes[4].variables[0].kind is Kind.ORDINAL
         assert table.columns["education-num"].tolist() == [2, 1, 0]
-        assert not table.mask[:, table.schema.names.index("workclass")].any()  # a column of holes is still read
+        assert not table.mask[:, table.schema.names.index("workclass")].any()  # a column of missing cells is still read
 
     @pytest.mark.parametrize(
         ("lines", "message"),
@@ -359,16 +359,16 @@ class TestRealTables:
         "german_credit": (3, 14, 4),
         "concrete": (9, 0, 0),
     }
-    HOLES = {"heart": 6, "adult": 6465}  # noqa: RUF012
+    MISSING_CELLS = {"heart": 6, "adult": 6465}  # noqa: RUF012
 
     @pytest.mark.parametrize("name", TABLES)
-    def test_shape_kinds_and_holes(self, name: str, real_tables: dict[str, UCITable]) -> None:
+    def test_shape_kinds_and_missing_cells(self, name: str, real_tables: dict[str, UCITable]) -> None:
         table = real_tables[name]
         assert table.mask.shape == self.SHAPES[name]
         assert len(table.schema) == self.SHAPES[name][1]
         kinds = [variable.kind for variable in table.schema.variables]
         assert tuple(kinds.count(k) for k in (Kind.REAL, Kind.CATEGORICAL, Kind.ORDINAL)) == self.KINDS[name]
-        assert (~table.mask).sum() == self.HOLES.get(name, 0)
+        assert (~table.mask).sum() == self.MISSING_CELLS.get(name, 0)
         for j, variable in enumerate(table.schema.variables):
             values = table.columns[variable.name]
             if variable.kind is Kind.REAL:

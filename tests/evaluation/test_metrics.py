@@ -290,7 +290,7 @@ class TestMaskFidelity:
         mask = RNG(10).random((50, 3)) < 0.5
         assert mask_fidelity(mask, mask) == (0.0, 0.0, 0.0)
 
-    def test_more_holes_in_the_sample_is_positive(self) -> None:
+    def test_more_missing_cells_in_the_sample_is_positive(self) -> None:
         fidelity = mask_fidelity(np.ones((4, 1), bool), np.array([[True], [False]]))
         assert fidelity == (0.5, 0.5, 0.0)
 

@@ -43,8 +43,8 @@ def by_other_formulas(q, u, dfcom, level):
     m = len(q)
     centre = sum(q) / m
     inside = sum(u) / m
-    spread = sum((value - centre) ** 2 for value in q) / (m - 1)
-    r = (spread + spread / m) / inside
+    between = sum((value - centre) ** 2 for value in q) / (m - 1)
+    r = (between + between / m) / inside
     df = (m - 1) * (1 + 1 / r) ** 2
     if dfcom is not None:
         observed = (dfcom + 1) / (dfcom + 3) * dfcom / (1 + r)
@@ -81,7 +81,7 @@ def test_a_vector_is_its_coefficients_one_by_one():
 
 
 @pytest.mark.parametrize("dfcom", [None, 12])
-def test_without_spread_between_tables_the_complete_data_analysis_remains(dfcom):
+def test_without_between_between_tables_the_complete_data_analysis_remains(dfcom):
     pooled = pool([0.1, 0.1, 0.1], [4.0, 4.0, 4.0], dfcom=dfcom)  # whose mean is not exactly 0.1
     assert pooled.df == (dfcom or np.inf)
     assert pooled.between == pooled.relative_increase == pooled.lambda_ == 0

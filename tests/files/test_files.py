@@ -64,7 +64,7 @@ def only_column(folder: Path, *cells: str, name: str = "t.csv", **options) -> np
 
 
 def fill(table: files.FileTable, **columns) -> dict[str, np.ndarray]:
-    """The table's data with the holes of the named columns filled, in order."""
+    """The table's data with the missing cells of the named columns filled, in order."""
     filled = dict(table.data)
     for name, values in columns.items():
         column = filled[name].copy()
@@ -257,7 +257,7 @@ def test_a_byte_order_mark_is_kept_and_none_is_added(tmp_path, mark, encoding):
 # ---- only the filled cells change ----------------------------------------------------------------
 
 
-def test_only_the_holes_of_a_file_change(tmp_path):
+def test_only_the_missing_cells_of_a_file_change(tmp_path):
     path = put(
         tmp_path, "t.csv", '\ufeffn,x,"when",ok,who\r\n1,2.50,2020-01-01,TRUE,"A, B"\r\nNA,?, ,,\r\n3,+.5,,FALSE,C\r\n'
     )
@@ -293,21 +293,21 @@ def test_only_the_holes_of_a_file_change(tmp_path):
     ],
     ids=lambda value: str(value)[:30],
 )
-@pytest.mark.parametrize("hole", ["", "NA"])
-def test_a_filled_cell_is_written_as_its_column_writes(tmp_path, cells, value, text, hole):
+@pytest.mark.parametrize("missing", ["", "NA"])
+def test_a_filled_cell_is_written_as_its_column_writes(tmp_path, cells, value, text, missing):
     before = [f"{cell},." for cell in ["x", *cells]]
-    table = read_text(tmp_path, "\n".join([*before, f"{hole},."]))
+    table = read_text(tmp_path, "\n".join([*before, f"{missing},."]))
     table.write(tmp_path / "out.csv", fill(table, x=value))
     assert (tmp_path / "out.csv").read_bytes().decode() == "\n".join([*before, f"{text},."])
 
 
-def test_a_quoted_hole_is_filled_in_quotes_and_a_comma_mark_is_kept(tmp_path):
+def test_a_quoted_missing_cell_is_filled_in_quotes_and_a_comma_mark_is_kept(tmp_path):
     table = read_text(tmp_path, 'a;b;c\n1,25;x;1\n;"";2\n')
     table.write(tmp_path / "out.csv", fill(table, a=2.5, b="x"))
     assert (tmp_path / "out.csv").read_text() == 'a;b;c\n1,25;x;1\n2,50;"x";2\n'
 
 
-def test_a_hole_that_stays_and_a_blank_row_of_one_column(tmp_path):
+def test_a_missing_cell_that_stays_and_a_blank_row_of_one_column(tmp_path):
     table = read_text(tmp_path, "x\n1\n\nNA\n")
     filled = {"x": np.array([1.0, 5.0, np.nan])}
     table.write(tmp_path / "out.csv", filled)
@@ -315,7 +315,7 @@ def test_a_hole_that_stays_and_a_blank_row_of_one_column(tmp_path):
 
 
 def test_values_that_were_replaced_are_written_too(tmp_path):
-    """`missing_values={"age": [999]}` lets the imputer fill cells that the file did not mark as holes."""
+    """`missing_values={"age": [999]}` lets the imputer fill cells that the file did not mark as missing."""
     table = read_text(tmp_path, "age,b\n31,x\n999,y\n")
     table.write(tmp_path / "out.csv", table.data | {"age": np.array([31, 40])})
     assert (tmp_path / "out.csv").read_text() == "age,b\n31,x\n40,y\n"
@@ -349,7 +349,7 @@ def test_a_filled_table_must_have_the_columns_and_rows_that_were_read(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "column"), [("mushroom", "stalk-root"), ("heart_cleveland", "ca")])
-def test_real_tables_change_in_their_holes_only(tmp_path, name, column):
+def test_real_tables_change_in_their_missing_cells_only(tmp_path, name, column):
     if not os.environ.get("VSAE_DATA"):
         pytest.skip("VSAE_DATA is not set: the UCI tables are not here")
     path = Path(os.environ["VSAE_DATA"]) / f"{name}.csv.gz"
@@ -406,7 +406,7 @@ def test_json_lines_are_typed_columns(tmp_path):
     assert read_text(tmp_path, '{"a": 5}\n{"a": 7}', "t.jsonl").data["a"].dtype == np.int64
 
 
-def test_only_the_holes_of_json_lines_change(tmp_path):
+def test_only_the_missing_cells_of_json_lines_change(tmp_path):
     text = (
         '{"n":1,"x":1.50,"s":"a\\u00e9","d":"2020-01-01","l":[ 1 ]}\n'
         '{"n":null,"x": null,"s":null , "l":[1, {"n": null}]}\n'
@@ -608,7 +608,7 @@ def test_mixed_columns_do_not_fit_arrow(tmp_path):
         ("t.csv", b"", "the file is empty; it needs a header line and rows"),
         ("t.csv", b"\n \n", "the file is empty"),
         ("t.jsonl", b"\n", "the file is empty"),
-        ("t.csv", b"a,b\n1,2\n3\n", "line 3: 1 fields instead of 2"),
+        ("t.csv", b"a,b\n1,2\n3\n", "line 3: 1 field instead of 2"),
         ("t.csv", b'a,b\n"1\n1",2\n\n3,4,5\n', "line 5: 3 fields instead of 2"),
         ("t.csv", b"a,b,a\n1,2,3\n", "line 1: the header has 'a' more than once"),
         ("t.csv", b"\n,b,\n1,2,3\n", "line 2: no name in the header for column 1, 3"),
@@ -648,10 +648,12 @@ def test_a_damaged_zstd_file_is_refused(tmp_path, cut):
 
 
 def test_the_other_errors_of_reading(tmp_path):
-    with pytest.raises(FileError, match=r"none\.csv: no such file or directory; check the path"):
+    with pytest.raises(FileError, match=r"none\.csv: no such file; check the path"):
         read_table(tmp_path / "none.csv")
-    with pytest.raises(FileError, match="is a directory"):
-        read_table(tmp_path, format="csv")
+    with pytest.raises(FileError, match="none: no such file"):  # not that it has no extension
+        read_table(tmp_path / "none")
+    with pytest.raises(FileError, match="this is a folder"):
+        read_table(tmp_path)
     path = put(tmp_path, "t.csv", b"a\n\xff\n")
     with pytest.raises(FileError, match="line 2: this is not utf-8; pass the right --encoding"):
         read_table(path, encoding="utf-8")
@@ -695,7 +697,7 @@ def test_a_pipe_goes_in_and_out(monkeypatch, capsysbinary):
     table.write("-", table.data, format="jsonl")
     assert capsysbinary.readouterr().out == b'{"a": 1, "b": "x"}\n{"a": null, "b": "y"}\n'
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1\n")))
-    with pytest.raises(FileError, match="stdin: line 2: 1 fields instead of 2"):
+    with pytest.raises(FileError, match="stdin: line 2: 1 field instead of 2"):
         read_table("-")
 
 
@@ -761,10 +763,18 @@ def test_a_link_is_written_through_and_permissions_are_the_usual_ones(tmp_path):
 def test_a_device_is_written_to_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
         write_table(pipe, {"a": np.array([2])})
-        assert os.read(reader, 100) == b"a\n2\n"
+        assert os.read(end, 100) == b"a\n2\n"
     finally:
-        os.close(reader)
+        os.close(end)
     assert pipe.is_fifo()
+
+
+def test_a_device_needs_no_folder_that_may_be_written_to(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.csv")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(FileError, match="is not writable"):
+        check_target(tmp_path / "file.csv")
+    check_target(tmp_path / "pipe.csv")

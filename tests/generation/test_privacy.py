@@ -27,7 +27,7 @@ def test_rows_of_the_same_source_are_as_near_as_real_ones():
     assert np.median(found.generated) == pytest.approx(np.median(found.real), rel=0.25)
 
 
-def test_copies_are_seen_even_with_holes_and_a_little_noise():
+def test_copies_are_seen_even_with_missing_cells_and_a_little_noise():
     real_rows = rows(800, 0)
     columns, mask = real_rows
     copies = distance_to_closest(SCHEMA, (columns, np.ones_like(mask)), real_rows)
@@ -48,7 +48,7 @@ def test_a_row_is_not_its_own_neighbour_and_nothing_shared_is_nothing_said():
     assert distance_to_closest(SCHEMA, (columns, np.zeros_like(mask)), (columns, mask)) is None
 
 
-def test_pictures_are_left_out():
+def test_images_are_left_out():
     schema = Schema([*SCHEMA, image("p", (1, 2, 2))])
     (columns, mask), black = rows(50, 0), np.zeros((50, 1, 2, 2))
     table = {**columns, "p": black}, np.hstack([mask, np.ones((50, 1), dtype=bool)])

@@ -496,10 +496,10 @@ def test_draws_of_all_members_spread_as_the_truth_does():
     mask = np.stack([np.ones(500, dtype=bool), rng.random(500) < 0.7], axis=1)
     columns = {"a": 50 + 15 * a, "b": 3 + 0.9 * b}
     model = fit(Schema([real("a"), real("b")]), columns, mask, VSAEConfig(steps=300, members=2))
-    spreads = [(d["b"] - columns["b"])[~mask[:, 1]].std() for d in model.draw(columns, mask, 6)]
+    widths = [(d["b"] - columns["b"])[~mask[:, 1]].std() for d in model.draw(columns, mask, 6)]
     truth = 0.2 * 0.9 * np.sqrt(2)  # of a draw against the value it stands for
-    assert max(spreads) < 2.2 * truth  # errors before the refit, after few steps, were larger than those after it
-    assert min(spreads) > 0.6 * truth
+    assert max(widths) < 2.2 * truth  # errors before the refit, after few steps, were larger than those after it
+    assert min(widths) > 0.6 * truth
 
 
 def test_a_mean_stays_inside_what_was_seen():

@@ -104,10 +104,10 @@ def overconfident(n: int, seed: int):
 
 
 def test_probabilities_come_to_mean_what_they_say():
-    sureness = PlattScaling.fit([overconfident(3000, 0), overconfident(3000, 1)])
-    assert sureness.slope < 0.9
+    scaling = PlattScaling.fit([overconfident(3000, 0), overconfident(3000, 1)])
+    assert scaling.slope < 0.9
     x, said = overconfident(4000, 2)
-    corrected = sureness(said)
+    corrected = scaling(said)
     np.testing.assert_allclose(corrected.sum(axis=1), 1)
     np.testing.assert_array_equal(corrected.argmax(axis=1), said.argmax(axis=1))
     right = said.argmax(axis=1) == x

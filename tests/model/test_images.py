@@ -75,7 +75,7 @@ def test_pixels_come_back_as_they_went_in(dtype):
         (np.full((3, 1, 4, 4), np.nan), "row 1"),
     ],
 )
-def test_what_is_no_picture_is_refused_by_name(pixels, complaint):
+def test_what_is_no_image_is_refused_by_name(pixels, complaint):
     with pytest.raises(SchemaError, match=complaint):
         Encoding.fit(Schema([image("a", (1, 4, 4))]), {}, np.array([[False], [True], [True]])).encode(
             {"a": pixels}, np.array([[False], [True], [True]])
@@ -87,28 +87,28 @@ def test_what_is_no_picture_is_refused_by_name(pixels, complaint):
 
 def test_a_reader_is_one_plain_network_a_member_and_image():
     block = Schema([image("a", SHAPE), image("b", SHAPE)]).blocks[0]
-    reader = ImageEncoder(block, ImageSettings(members=3, net="conv", channels=4, width=7))
+    encoder = ImageEncoder(block, ImageSettings(members=3, net="conv", channels=4, width=7))
     x = torch.rand(1, 5, 2, *SHAPE)
-    features = reader(x)
+    features = encoder(x)
     assert features.shape == (3, 5, 2, 7)
     for e in range(3):
         for j in range(2):
             h = x[0, :, j]
-            for halving in reader.halvings:
+            for halving in encoder.halvings:
                 h = F.relu(F.conv2d(h, halving.weight[e, j], halving.bias[e, j], 2, 1))
-            alone = F.relu(h.flatten(1) @ reader.last.weight[e, j] + reader.last.bias[e, j])
+            alone = F.relu(h.flatten(1) @ encoder.last.weight[e, j] + encoder.last.bias[e, j])
             torch.testing.assert_close(features[e, :, j], alone)
 
 
 def test_a_painter_is_one_plain_network_a_member_and_image():
     block = Schema([image("a", SHAPE), image("b", SHAPE)]).blocks[0]
-    painter = ImageDecoder(block, ImageSettings(members=3, net="conv", channels=4, width=7))
-    raw = torch.randn(3, 5, painter.n_in)
-    pixels = painter(raw).unflatten(-1, (2, *SHAPE))
+    decoder = ImageDecoder(block, ImageSettings(members=3, net="conv", channels=4, width=7))
+    raw = torch.randn(3, 5, decoder.n_in)
+    pixels = decoder(raw).unflatten(-1, (2, *SHAPE))
     for e in range(3):
         for j in range(2):
             h = raw[e].unflatten(-1, (2, *stages(SHAPE, 4)[-1]))[:, j]
-            for doubling in painter.doublings:
+            for doubling in decoder.doublings:
                 more = [a - 2 * b for a, b in zip(doubling.target, h.shape[-2:], strict=True)]
                 h = F.conv_transpose2d(F.relu(h), doubling.weight[e, j], doubling.bias[e, j], 2, 1, more)
             torch.testing.assert_close(pixels[e, :, j], h, rtol=1e-4, atol=1e-5)
@@ -119,8 +119,8 @@ def test_what_is_hidden_is_never_read(net):
     schema, columns, mask = bars(20)
     batch = Encoding.fit(schema, columns, mask).encode(columns, mask).for_members()
     model = VSAE(schema, VSAEConfig(**SMALL, image_net=net, features="plain", gaussian=False))
-    hole = ~batch.mask[..., :2, None, None, None]
-    other = type(batch)({**batch.values, "image1x8x8": batch.values["image1x8x8"] + 0.5 * hole}, batch.mask)
+    missing = ~batch.mask[..., :2, None, None, None]
+    other = type(batch)({**batch.values, "image1x8x8": batch.values["image1x8x8"] + 0.5 * missing}, batch.mask)
     assert torch.equal(model.propose(batch).selective.loc, model.propose(other).selective.loc)
     assert not torch.equal(model.propose(batch).attributive.loc, model.propose(other).attributive.loc)
 
@@ -157,8 +157,8 @@ def test_pixel_likelihoods_are_scipys():
 
 def test_grey_values_have_probabilities_that_add_up():
     grey = (torch.arange(256) / 255).view(1, 256, 1, 1, 1, 1)
-    picture = DiscretisedImage(torch.full_like(grey, 0.3), torch.full((1, 1, 1, 1, 1, 1), -2.0))
-    assert float(picture.log_prob(grey).exp().sum()) == pytest.approx(1.0, abs=1e-4)
+    images = DiscretisedImage(torch.full_like(grey, 0.3), torch.full((1, 1, 1, 1, 1, 1), -2.0))
+    assert float(images.log_prob(grey).exp().sum()) == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("pixels", ["gaussian", "bernoulli", "discretised"])
@@ -166,20 +166,20 @@ def test_the_variance_of_pixels_is_fixed_or_learned(pixels):
     block = Schema([image("a", (1, 4, 4), pixels=pixels)]).blocks[0]
     assert not list(head_for(block, 2, "cell", 0.1).parameters())
     assert len(list(head_for(block, 2, "cell", None).parameters())) == (pixels != "bernoulli")
-    picture = head_for(block, 2, "cell", 0.25)(torch.zeros(2, 3, 16))
-    assert torch.equal(picture.mean, torch.full((2, 3, 1, 1, 4, 4), 0.5))
-    assert torch.equal(picture.sample(), picture.mean)
+    images = head_for(block, 2, "cell", 0.25)(torch.zeros(2, 3, 16))
+    assert torch.equal(images.mean, torch.full((2, 3, 1, 1, 4, 4), 0.5))
+    assert torch.equal(images.sample(), images.mean)
     if pixels == "gaussian":
-        torch.testing.assert_close(picture.log_scale.exp() ** 2, torch.full((2, 1, 1, 1, 1, 1), 0.25))
+        torch.testing.assert_close(images.log_scale.exp() ** 2, torch.full((2, 1, 1, 1, 1, 1), 0.25))
 
 
 @pytest.mark.parametrize("pixels", ["gaussian", "bernoulli"])
 def test_expected_log_prob_of_a_point_is_its_log_prob(pixels):
     block = Schema([image("a", (1, 4, 4), pixels=pixels)]).blocks[0]
-    picture = head_for(block, 1, "cell", 0.1)(torch.randn(1, 3, 16))
+    images = head_for(block, 1, "cell", 0.1)(torch.randn(1, 3, 16))
     x = torch.rand(1, 3, 1, 1, 4, 4)
     point = x if pixels == "bernoulli" else torch.stack([x, x**2], dim=-1)
-    torch.testing.assert_close(picture.expected_log_prob(point), picture.log_prob(x))
+    torch.testing.assert_close(images.expected_log_prob(point), images.log_prob(x))
 
 
 # --- the objective

@@ -66,18 +66,18 @@ def test_selection_is_attribute_by_attribute(schema, batch, plain_config):
 
 
 @pytest.mark.parametrize("proposal", ["selective", "collective", "attributive"])
-@pytest.mark.parametrize("holes", ["zero", "noise"])
-def test_what_is_hidden_is_never_read(schema, batch, proposal, holes):
-    """Other values in the holes change nothing that is used."""
-    model = VSAE(schema, VSAEConfig(**PLAIN, proposal=proposal, fill=holes))
+@pytest.mark.parametrize("fill", ["zero", "noise"])
+def test_what_is_hidden_is_never_read(schema, batch, proposal, fill):
+    """Other values in missing cells change nothing that is used."""
+    model = VSAE(schema, VSAEConfig(**PLAIN, proposal=proposal, fill=fill))
     scrambled = dict(batch.values)
     for block in schema.blocks:
-        hole = ~batch.mask[..., list(block.attributes)]
+        missing = ~batch.mask[..., list(block.attributes)]
         x = batch.values[block.name]
         if x.dtype == torch.long:
-            scrambled[block.name] = torch.where(hole, torch.tensor(block.sizes) - 1, x)
+            scrambled[block.name] = torch.where(missing, torch.tensor(block.sizes) - 1, x)
         else:
-            scrambled[block.name] = torch.where(hole if x.dim() == 3 else hole[..., None], x + 1.0, x)
+            scrambled[block.name] = torch.where(missing if x.dim() == 3 else missing[..., None], x + 1.0, x)
     other = type(batch)(scrambled, batch.mask)
     torch.manual_seed(1)
     q = model.propose(batch).selective

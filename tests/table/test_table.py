@@ -1,4 +1,4 @@
-"""Any table in, the same table out: shape, names, dtypes and observed cells as they were, and no hole left."""
+"""Any table in, the same table out: shape, names, dtypes and observed cells as they were, and no cell missing."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ pa = pytest.importorskip("pyarrow")
 
 FRAMES = ["pandas", "polars", "pyarrow"]
 N = 12
-HOLES = [1, 4, 9]
+MISSING_ROWS = [1, 4, 9]
 
 
-def guess(table: Table, X: Any, **options: Any) -> dict[str, np.ndarray]:
+def filling(table: Table, X: Any, **options: Any) -> dict[str, np.ndarray]:
     """The poor man's model: the mean of the observed numbers, the commonest observed level."""
     encoded = table.encode(X, **options)
     filled = {}
@@ -63,7 +63,7 @@ def guess(table: Table, X: Any, **options: Any) -> dict[str, np.ndarray]:
 
 
 def impute(table: Table, X: Any, **options: Any) -> Any:
-    return table.decode(X, guess(table, X, **options))
+    return table.decode(X, filling(table, X, **options))
 
 
 def lists(X: Any) -> dict[Any, list[Any]]:
@@ -125,9 +125,9 @@ def _loud() -> Iterator[None]:
 # --- containers × dtypes ---------------------------------------------------------------------------------------------
 
 
-def with_holes(values: list[Any]) -> list[Any]:
+def with_missing(values: list[Any]) -> list[Any]:
     cells = (values * N)[:N]
-    return [None if i in HOLES else cell for i, cell in enumerate(cells)]
+    return [None if i in MISSING_ROWS else cell for i, cell in enumerate(cells)]
 
 
 ZONE = "Europe/Berlin"
@@ -229,7 +229,7 @@ def arrow(values: list[Any], dtype: Any) -> Any:
 
 def case(container: str, name: str) -> tuple[list[Any], Any]:
     values, *by_library, _ = CASES[name]
-    return with_holes(values), by_library[FRAMES.index(container)]
+    return with_missing(values), by_library[FRAMES.index(container)]
 
 
 @pytest.fixture(params=FRAMES)
@@ -253,10 +253,10 @@ class TestRoundTrip:
         assert_same_but_filled(once, impute(table, once))
 
     def test_categories_that_are_numbers_or_dates(self) -> None:
-        coded = pa.array(with_holes([30, 10, 20])).dictionary_encode()
+        coded = pa.array(with_missing([30, 10, 20])).dictionary_encode()
         for X in (
-            pd.DataFrame({"x": pd.Series(with_holes([30, 10, 20]), dtype=pd.CategoricalDtype([30, 20, 10]))}),
-            pd.DataFrame({"x": pd.Series(with_holes(MOMENTS)).astype("category")}),
+            pd.DataFrame({"x": pd.Series(with_missing([30, 10, 20]), dtype=pd.CategoricalDtype([30, 20, 10]))}),
+            pd.DataFrame({"x": pd.Series(with_missing(MOMENTS)).astype("category")}),
             pa.table({"x": coded}),
         ):
             table = Table.from_json(json.loads(json.dumps(Table.fit(X).to_json())))
@@ -268,7 +268,7 @@ class TestRoundTrip:
     def test_pandas_columns_that_arrow_holds(self, arrow: Any) -> None:
         values = {pa.int64(): [2**60 + 1, 3, 5], pa.float64(): [0.5, 1.5], pa.bool_(): [True, False]}.get(arrow)
         values = values or {pa.string(): ["a", "b"], pa.duration("us"): SPANS}.get(arrow, MOMENTS)
-        X = pd.DataFrame({"x": pd.Series(with_holes(values), dtype=pd.ArrowDtype(arrow))})
+        X = pd.DataFrame({"x": pd.Series(with_missing(values), dtype=pd.ArrowDtype(arrow))})
         assert_same_but_filled(X, impute(Table.fit(X), X))
 
     @pytest.mark.parametrize("name", CASES)
@@ -286,12 +286,12 @@ class TestRoundTrip:
     def test_generated_rows_have_the_dtypes_of_fit(self, container: str, name: str) -> None:
         X = make(container, {"x": case(container, name)})
         table = Table.from_json(json.loads(json.dumps(Table.fit(X).to_json())))
-        columns = {key: x[:5] for key, x in guess(table, X).items()}
+        columns = {key: x[:5] for key, x in filling(table, X).items()}
         rows = table.frame(columns, n=5)
         assert dtypes(rows) == dtypes(X)
         assert None not in lists(rows)["x"]
-        holes = np.array([True, False, True, False, False])[:, None]
-        assert [cell is None for cell in lists(table.frame(columns, holes, n=5))["x"]] == (~holes[:, 0]).tolist()
+        mask = np.array([True, False, True, False, False])[:, None]
+        assert [cell is None for cell in lists(table.frame(columns, mask, n=5))["x"]] == (~mask[:, 0]).tolist()
 
     @pytest.mark.parametrize("name", CASES)
     def test_the_same_after_json(self, container: str, name: str) -> None:
@@ -429,10 +429,10 @@ class TestOddTables:
     def test_one_row_one_column(self, container: str) -> None:
         X = make(container, {"x": ([2.5], {"pandas": "float64", "polars": pl.Float64}.get(container, pa.float64()))})
         table = Table.fit(X)
-        hole = make(
+        incomplete = make(
             container, {"x": ([None], {"pandas": "float64", "polars": pl.Float64}.get(container, pa.float64()))}
         )
-        assert lists(impute(table, hole)) == {"x": [2.5]}
+        assert lists(impute(table, incomplete)) == {"x": [2.5]}
 
     def test_a_column_and_a_row_without_values(self, container: str) -> None:
         dtype = {"pandas": "Float64", "polars": pl.Float64}.get(container, pa.float64())
@@ -684,7 +684,7 @@ class TestGeneration:
             ({1: -1}, "column 1: -1 lies outside 0 … ∞"),
             ({1: math.nan}, "column 1: nan stands for a missing value"),
             ({"c": "?"}, "column 'c': '?' stands for a missing value"),
-            ({1: "a"}, "column 1 holds text values, but it held number values in fit"),
+            ({1: "a"}, "column 1: 'a' was given; it takes number values"),
             ({1: [1]}, "column 1: nested values"),
         ]:
             with pytest.raises(TableError, match=re.escape(message)):
@@ -787,7 +787,7 @@ class TestInference:
 
 
 class TestMissingCodes:
-    def test_codes_are_holes(self, container: str) -> None:
+    def test_codes_stand_for_missing_cells(self, container: str) -> None:
         columns = {
             "age": ([31, -1, 999, 47, 36], {"pandas": "int16", "polars": pl.Int16}.get(container, pa.int16())),
             "town": (["A", "?", "B", "C", "A"], {"pandas": STR, "polars": pl.String}.get(container, pa.string())),
@@ -982,6 +982,18 @@ class TestOverrides:
         assert repr(Table.fit(X, schema={"x": "integer"})) == "x  integer  0 … 7  0% missing"
         assert repr(Table.fit(X, schema={"x": Integer(min=-5)})) == "x  integer  0 … 7, ≥ -5  0% missing"
 
+    def test_times_of_day_are_shown_as_such(self) -> None:
+        X = pd.DataFrame({"at": [dt.time(8, 30), dt.time(21, 45), None]})
+        assert repr(Table.fit(X)) == "at  time  08:30:00 … 21:45:00  33% missing"
+        bounded = Table.fit(X, schema={"at": Time(min=dt.time(6), max=dt.time(22))})
+        assert repr(bounded) == "at  time  08:30:00 … 21:45:00, ≥ 06:00:00, ≤ 22:00:00  33% missing"
+        with pytest.raises(TableError, match=r"time\(5, 0\) lies outside 06:00:00 … 22:00:00"):
+            bounded.values({"at": dt.time(5)})
+
+    def test_an_error_names_the_kind_that_was_asked_for(self) -> None:
+        with pytest.raises(TableError, match=r"as count: -0\.5 is not a whole number; use real"):
+            Table.fit(pd.DataFrame({"x": [-0.5, 2.5, 1.5]}), schema={"x": Count(max=3)})
+
     def test_dates_in_a_schema_file_are_text(self) -> None:
         X = pd.DataFrame({"born": pd.to_datetime(["1931-05-01", "2020-02-29"])})
         spec = spec_from_json("born", {"kind": "date", "min": "1900-01-01", "max": "2030-12-31"})
@@ -1073,11 +1085,11 @@ class TestNewRows:
     def test_a_level_that_the_new_categories_lack_is_added(self, ordered: bool) -> None:
         table = self.fitted()
         new = pd.DataFrame({"c": pd.Categorical(["b", None], categories=["b"], ordered=ordered)})
-        filled = table.decode(new, guess(table, new) | {"c": np.array([2, 2])})
+        filled = table.decode(new, filling(table, new) | {"c": np.array([2, 2])})
         assert filled["c"].tolist() == ["b", "c"]
         assert filled["c"].dtype == pd.CategoricalDtype(["b", "c"], ordered=ordered)
         enum = pl.DataFrame({"c": pl.Series(["b", None], dtype=pl.Enum(["b"]))})
-        filled = table.decode(enum, guess(table, enum) | {"c": np.array([2, 2])})
+        filled = table.decode(enum, filling(table, enum) | {"c": np.array([2, 2])})
         assert filled["c"].to_list() == ["b", "c"]
         assert filled["c"].dtype == pl.Enum(["b", "c"])
 

@@ -76,8 +76,8 @@ def test_an_imputer_fills_images_and_what_they_tell(tmp_path):
     filled = imputer.transform(frame)
     assert filled["photo"].map(lambda x: x.shape == (8, 8)).all()
     truth, laid = squares(200)
-    holes = [i for i in range(0, 200, 3) if i % 4 != 1]
-    error = np.mean([(filled["photo"][i] / 255 - laid[i] / 255) ** 2 for i in holes])
+    missing = [i for i in range(0, 200, 3) if i % 4 != 1]
+    error = np.mean([(filled["photo"][i] / 255 - laid[i] / 255) ** 2 for i in missing])
     assert error < 0.3 * np.var(laid / 255)
     known = frame["x"].isna() & frame["photo"].notna()
     assert ((filled["x"] - truth["x"])[known] ** 2).mean() < 0.3 * truth["x"].var()
@@ -146,8 +146,8 @@ def test_paths_of_any_dtype_give_arrays_in_new_columns(tmp_path, dtype):
     for rows in (imputer.sample(3), imputer.transform(frame[["x"]])):
         assert rows["photo"].dtype == object
         assert rows["photo"].map(lambda x: isinstance(x, np.ndarray) and x.shape == (8, 8)).all()
-    holey = imputer.sample(30, with_missing=True, random_state=0)["photo"]
-    assert holey.map(lambda x: x is None or isinstance(x, np.ndarray)).all()
+    incomplete = imputer.sample(30, with_missing=True, random_state=0)["photo"]
+    assert incomplete.map(lambda x: x is None or isinstance(x, np.ndarray)).all()
     imputer.distance_to_closest(imputer.sample(12), frame)
 
 

@@ -1,4 +1,4 @@
-"""The four promises, over tables that hypothesis thinks up: shape, dtypes, observed cells, no holes."""
+"""The four promises, over tables that hypothesis thinks up: shape, dtypes, observed cells, no missing cells."""
 
 from __future__ import annotations
 

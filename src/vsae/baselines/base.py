@@ -33,7 +33,7 @@ class Baseline(LatentModel):
         """The terms of its objective, (E, B, M) each, and the loss: the mean over rows, the sum over members."""
 
     def terms(self, log_x: Tensor, kl: Tensor) -> Elbo:
-        """From log-likelihoods of observed cells, (E, B, M), and one KL a row, (E, B), spread over the attributes."""
+        """From log-likelihoods of observed cells, (E, B, M), and one KL a row, (E, B), in equal shares."""
         zero = torch.zeros_like(log_x)
         return Elbo(log_x, zero, zero, (kl / len(self.schema))[..., None].expand_as(log_x))
 

@@ -115,12 +115,11 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it. A fit that was interrupted continues when the command is run again."""
     with one_line_errors(quiet):
-        if not out.parent.is_dir():
-            fail(f"{out}: there is no folder {out.parent}; create it first")
-        if out.is_dir() or (table != "-" and out.exists() and out.samefile(table)):
-            fail(
-                f"{out}: this is {'a folder' if out.is_dir() else 'the table itself'}; name another file for the model"
-            )
+        from vsae.storage.atomic import check_place
+
+        check_place(out)
+        if table != "-" and out.exists() and out.samefile(table):
+            fail(f"{out}: this is the table itself; name another file for the model")
         source = read(table, format, text, quiet)
         state = out.with_name(f".{out.name}.training")
         fitted(source, columns, training, seed, quiet, state).save(out)
@@ -233,6 +232,7 @@ def fitted(
 ) -> VSAEImputer:
     from vsae.estimator import VSAEImputer
     from vsae.fitting.presets import EFFORTS
+    from vsae.fitting.steps import TrainingStates
     from vsae.table import Image
     from vsae.training.history import OtherTraining
 
@@ -254,9 +254,7 @@ def fitted(
     try:
         return imputer.fit(source.data)
     except OtherTraining:  # left by a fit of another table or with other settings
-        assert state is not None
-        for left in (state, state.with_name(f"{state.name}.refit")):
-            left.unlink(missing_ok=True)
+        TrainingStates.beside(state).remove()
         return imputer.fit(source.data)
 
 

@@ -15,8 +15,8 @@ from vsae.estimator import VSAEImputer
 from vsae.table import Encoded, Table
 from vsae.table.errors import counted
 
-_MOST_PATTERNS = 8
-_PIPED_WIDTH = 120
+_MOST_PATTERNS = 8  # with the table of columns, a screen
+_PIPED_WIDTH = 120  # a pipe has no width of its own; rich would cut at 80
 _WIDEST_PATTERN = 60  # columns whose cells are drawn one by one
 
 

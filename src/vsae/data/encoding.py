@@ -270,5 +270,5 @@ def _location_and_scale(y: NDArray[np.float64], scaling: Scaling) -> tuple[NDArr
     else:
         loc = unit.sum(axis=0) / n
         scale = np.sqrt((np.where(seen, unit - loc, 0.0) ** 2).sum(axis=0) / n)
-    scale = np.where(scale > 1e-12, scale * size, 1.0)  # a constant column: rounding noise is no spread
+    scale = np.where(scale > 1e-12, scale * size, 1.0)  # a constant column: rounding noise is no variation
     return loc * size, scale

@@ -64,7 +64,7 @@ FAMILY_OF: dict[Kind, Family] = {
     Kind.IMAGE: Family.IMAGE,
 }
 
-#: What a pixel is to the likelihood; see likelihoods.py.
+#: What a pixel is to the likelihood; see likelihoods/images.py.
 Pixels = Literal["gaussian", "bernoulli", "discretised"]
 
 #: Families whose values are level codes 0 … size - 1.

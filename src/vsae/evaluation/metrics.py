@@ -70,9 +70,9 @@ def nrmse(truth: np.ndarray, imputed: np.ndarray, mask: np.ndarray, *, definitio
         return _mean_over_columns(_over(rmse, _std(truth)))
     if definition == "range":
         return _mean_over_columns(_over(rmse, _range(truth)))
-    spread = _std(truth[hidden][:, None])[0]  # over all hidden cells at once
-    per_column = _over(rmse, np.full(rmse.shape, spread))
-    value = float(np.sqrt(squares[hidden].mean()) / spread) if spread > 0 else np.nan
+    std = _std(truth[hidden][:, None])[0]  # over all hidden cells at once
+    per_column = _over(rmse, np.full(rmse.shape, std))
+    value = float(np.sqrt(squares[hidden].mean()) / std) if std > 0 else np.nan
     return Score(value, per_column, int(np.isnan(per_column).sum()))
 
 
@@ -117,9 +117,9 @@ def crps(truth: np.ndarray, draws: np.ndarray, mask: np.ndarray, *, fair: bool =
     count = len(deviations)
     # Sorted, x_(i) is the larger of i pairs and the smaller of S - 1 - i: the sum over pairs is linear.
     rank = 2.0 * np.arange(count) - (count - 1)
-    spread = rank @ deviations / _pairs(count, fair)  # (H,)
+    difference = rank @ deviations / _pairs(count, fair)  # ½ E|X - X'|, (H,)
     cells = np.zeros(truth.shape)
-    cells[hidden] = np.abs(deviations).mean(axis=0) - spread
+    cells[hidden] = np.abs(deviations).mean(axis=0) - difference
     return _mean_over_columns(_over(_per_column(cells, hidden), _std(truth)))
 
 
@@ -139,8 +139,8 @@ def energy_score(truth: np.ndarray, draws: np.ndarray, *, fair: bool = False) ->
     _refuse_nan("draws", draws)
     distance = np.linalg.norm(draws - truth, axis=-1).mean()
     # A draw at a time: all pairs at once would be an (S, S, n, d) array.
-    spread = sum(np.linalg.norm(draws[s + 1 :] - draws[s], axis=-1).sum(axis=0) for s in range(len(draws)))
-    return float(distance - np.mean(spread) / _pairs(len(draws), fair))
+    between = sum(np.linalg.norm(draws[s + 1 :] - draws[s], axis=-1).sum(axis=0) for s in range(len(draws)))
+    return float(distance - np.mean(between) / _pairs(len(draws), fair))
 
 
 def interval_coverage(truth: np.ndarray, lower: np.ndarray, upper: np.ndarray, mask: np.ndarray) -> Score:

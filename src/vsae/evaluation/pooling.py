@@ -63,7 +63,7 @@ def pool(estimates: ArrayLike, variances: ArrayLike, *, dfcom: ArrayLike | None 
 
     estimate = estimates.mean(axis=0)
     within = variances.mean(axis=0)
-    # Equal estimates must have no spread at all, and the rounding of their mean would give them some.
+    # Equal estimates must have no variance at all, and the rounding of their mean would give them some.
     between = np.where(np.ptp(estimates, axis=0) == 0, 0.0, estimates.var(axis=0, ddof=1))
     extra = (1 + 1 / m) * between
     total = within + extra

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from vsae.files import arrow, delimited, jsonlines, storage
-from vsae.files.arrow import Arrow
+from vsae.files.arrow import ArrowFile
 from vsae.files.delimited import Delimited
 from vsae.files.dialect import DELIMITED, checked_delimiter
 from vsae.files.jsonlines import JsonLines
@@ -69,7 +69,7 @@ class FileTable:
     format: FileFormat
     encoding: str | None  # as detected or given; None for binary formats
     notes: tuple[str, ...]  # one line each, for the user, e.g. on a detected encoding
-    layout: Delimited | JsonLines | Arrow = field(repr=False)  # what the file looked like beside its values
+    layout: Delimited | JsonLines | ArrowFile = field(repr=False)  # what the file looked like beside its values
 
     def write(self, path: AnyPath, filled: TableData, *, format: str | None = None) -> None:
         """Write `filled`, the same container as `data`, to `path` or "-" (stdout).
@@ -106,10 +106,11 @@ def read_table(
     Parquet and Feather have nulls of their own.
     """
     where = "stdin" if storage.is_pipe(path) else os.fspath(path)
+    storage.check_source(path, where)
     found = storage.format_of(path, format, default="csv")
     content = storage.read_bytes(path, where, found.compression)
     if found.name in arrow.ARROW_FORMATS:
-        return FileTable(arrow.read(where, content, found.name), found, None, (), Arrow())
+        return FileTable(arrow.read(where, content, found.name), found, None, (), ArrowFile())
     text, source, notes = storage.decode(where, content, encoding)
     layout: Delimited | JsonLines
     if found.name == "jsonl":

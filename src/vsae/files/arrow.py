@@ -19,7 +19,7 @@ ARROW_FORMATS = ("parquet", "feather")
 
 
 @dataclass
-class Arrow:
+class ArrowFile:
     """Nothing beside the values: the schema is part of the table."""
 
     formats: ClassVar[tuple[str, ...]] = ARROW_FORMATS

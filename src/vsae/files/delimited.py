@@ -14,7 +14,8 @@ from vsae.data.schema import repeated
 from vsae.files.dialect import DELIMITED, Dialect, unquote
 from vsae.files.notations import Notation, Text, filled_texts, notation_of
 from vsae.files.storage import FileError, TextSource
-from vsae.files.values import Columns, as_text, spread
+from vsae.files.values import Columns, as_text, with_missing
+from vsae.table.errors import counted
 
 
 @dataclass
@@ -77,7 +78,7 @@ def read(
             cells.add(fields)
         elif record.strip():
             raise FileError(
-                f"{source.where}: line {line}: {len(fields)} fields instead of {len(names)}; "
+                f"{source.where}: line {line}: {counted(len(fields), 'field')} instead of {len(names)}; "
                 f"correct the line, or pass --delimiter if it is not {dialect.delimiter!r}"
             )
         records.append(record)  # a blank line is no row, but stays where it is
@@ -147,7 +148,7 @@ def _parse_column(cells: list[str], delimiter: str, na: frozenset[str]) -> tuple
     notation = notation_of(observed, any(absent), delimiter)
     if isinstance(notation, Text):  # whose spaces are its own
         observed = [text for text, gone in zip(texts, absent, strict=True) if not gone]
-    values = spread(absent, notation.parse(observed))
+    values = with_missing(absent, notation.parse(observed))
     if repeated:
         place = {cell: number for number, cell in enumerate(different)}
         values = values[np.fromiter(map(place.__getitem__, cells), dtype=np.intp, count=len(cells))]

@@ -14,7 +14,7 @@ import numpy as np
 
 from vsae.files.notations import Boolean, Decimal, IsoDate, IsoMoment, Notation, Text, Unknown, Whole, filled_texts
 from vsae.files.storage import FileError, TextSource
-from vsae.files.values import Columns, spread
+from vsae.files.values import Columns, with_missing
 from vsae.table.cells import objects
 
 
@@ -90,15 +90,15 @@ def _column(values: list[Any], na: frozenset[str]) -> tuple[np.ndarray, Notation
     if types == {bool}:
         return objects(values), Boolean(("false", "true"))
     if types == {int} and isinstance(notation := Whole.of(list(map(str, set(observed))), any(absent)), Whole):
-        return spread(absent, notation.parse(observed)), notation
+        return with_missing(absent, notation.parse(observed)), notation
     if types in ({float}, {int, float}) and max(map(abs, observed)) <= sys.float_info.max:
         # Ten thousand numbers show how many decimals there are; the repr of all of them takes long.
         shown = list(map(repr, islice(dict.fromkeys(map(float, observed)), 10_000)))
-        return spread(absent, np.array(observed, dtype=float)), Decimal.of(shown) or Decimal(None)
+        return with_missing(absent, np.array(observed, dtype=float)), Decimal.of(shown) or Decimal(None)
     if types == {str}:
         texts = list(dict.fromkeys(observed))
         stamp = IsoDate.of(texts) or IsoMoment.of(texts)
-        return (spread(absent, stamp.parse(observed)), stamp) if stamp else (objects(values), Text())
+        return (with_missing(absent, stamp.parse(observed)), stamp) if stamp else (objects(values), Text())
     return objects(values), mixed
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from vsae.storage.atomic import written_beside
+from vsae.storage import atomic
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -102,11 +102,12 @@ def write_bytes(path: AnyPath, content: bytes, compression: str | None) -> None:
     if is_pipe(path):
         _write_stdout(content)
         return
+    check_place(path)
     try:
-        if os.path.exists(path) and not os.path.isfile(path):
-            Path(path).write_bytes(content)  # a device or a named pipe must not be renamed over
+        if _is_special(path):
+            Path(path).write_bytes(content)
         else:
-            with written_beside(path) as beside:
+            with atomic.written_beside(path) as beside:
                 beside.write_bytes(content)
     except OSError as error:
         raise FileError(f"{path}: could not be written: {_reason(error)}") from None
@@ -114,15 +115,25 @@ def write_bytes(path: AnyPath, content: bytes, compression: str | None) -> None:
 
 def check_place(path: AnyPath) -> None:
     """Refuse a path that `write_bytes` could not write to."""
-    if is_pipe(path):
+    if is_pipe(path) or _is_special(path):
         return
-    target = Path(os.path.realpath(path))  # a link is written through
-    if target.is_dir():
-        raise FileError(f"{path}: this is a folder; name a file in it")
-    if not target.parent.is_dir():
-        raise FileError(f"{path}: there is no folder {target.parent}; create it first")
-    if not os.access(target.parent, os.W_OK):
-        raise FileError(f"{path}: the folder {target.parent} is not writable; choose another")
+    try:
+        atomic.check_place(path)
+    except OSError as error:
+        raise FileError(str(error)) from None
+
+
+def _is_special(path: AnyPath) -> bool:
+    """A device or a named pipe: it is written to as it is, and must not be renamed over."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def check_source(path: AnyPath, where: str) -> None:
+    """Refuse a path that is no file, before its extension is asked for."""
+    if is_pipe(path) or (os.path.exists(path) and not os.path.isdir(path)):
+        return
+    reason = "this is a folder; name a file in it" if os.path.isdir(path) else "no such file; check the path"
+    raise FileError(f"{where}: {reason}")
 
 
 def _write_stdout(content: bytes) -> None:

@@ -14,10 +14,10 @@ from vsae.table.cells import is_null
 Columns: TypeAlias = "dict[str, np.ndarray]"
 
 
-def spread(absent: Sequence[bool], observed: np.ndarray) -> np.ndarray:
+def with_missing(absent: Sequence[bool], observed: np.ndarray) -> np.ndarray:
     """The observed values in their places, and the dtype's own mark of missing in the others.
 
-    >>> spread([False, True, False], np.array([1.0, 2.0]))
+    >>> with_missing([False, True, False], np.array([1.0, 2.0]))
     array([ 1., nan,  2.])
     """
     if len(observed) == len(absent):

@@ -21,7 +21,7 @@ Own = NDArray[np.int64]  # (n,): which of the points a row is itself
 
 _MOST_ROWS = 2000  # of each side whose nearest neighbour is looked for
 _MOST_NEIGHBOURS = 20_000  # among which
-_CELLS_AT_ONCE = 2**24
+_CELLS_AT_ONCE = 2**24  # of all pairs of rows that are compared: 128 MB
 _CLOSE = 0.05  # quantile of the distances among real rows
 _FEWEST_SHARED = 0.5  # of the columns: rows that have fewer cells in common are not compared
 

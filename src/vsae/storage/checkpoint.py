@@ -42,8 +42,10 @@ def write(
 
 def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What `write` wrote, or a `FileFormatError` that says what is wrong with the file."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{path}: no such file")
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"{path}: this is a folder; name a file in it")
+    if not Path(path).exists():
+        raise FileNotFoundError(f"{path}: no such file; check the path")
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}

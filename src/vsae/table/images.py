@@ -20,7 +20,7 @@ from vsae.table.errors import library
 Shape = tuple[int, int, int]  # channels, height, width
 Layout = Literal["HW", "HWC", "CHW"]
 
-_MOST_CHANNELS = 4
+_MOST_CHANNELS = 4  # red, green, blue, alpha
 _PLAIN_MODES = ("1", "L", "RGB", "RGBA", "F")  # of Pillow's images, that are arrays as they are
 _WHITE = 65535  # of 16 bits
 _LONG = 200  # characters of a path that an error shows

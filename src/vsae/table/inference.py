@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.data.schema import NUMBERS, Kind
-from vsae.table.cells import CALENDAR, LABELS, UNITS, Cells, Storage, scalars
+from vsae.table.cells import CALENDAR, LABELS, Cells, Storage, scalars
 from vsae.table.errors import TableError
 from vsae.table.images import NotAnImage, is_bytes, is_path, shape_and_layout
 from vsae.table.plan import ColumnPlan
@@ -30,7 +30,7 @@ from vsae.table.specs import (
     Spec,
     Temporal,
 )
-from vsae.table.units import EXACT, coarsest_unit, to_numbers
+from vsae.table.units import EXACT, coarsest_unit, day_of, to_numbers
 
 # ours: where a column stops being a category, and where whole numbers stop being worth counting one by one
 _MOST_LEVELS = 1000
@@ -78,7 +78,7 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
         plan = replace(plan, kind=kind, unit=unit, low=low, high=high, whole=whole)
     plan = _with_bounds(plan, spec) if plan.kind in NUMBERS else _with_levels(plan, facts, spec, inferred=not asked)
     if asked:
-        _refuse_contradiction(plan, cells)
+        _refuse_contradiction(plan, asked, cells)
     return plan
 
 
@@ -208,7 +208,7 @@ def _with_bounds(plan: ColumnPlan, spec: Spec) -> ColumnPlan:
     least: float | None = None
     most: float | None = None
     if plan.storage is Storage.TIME:
-        least, most = 0.0, UNITS[plan.unit] - 1.0
+        least, most = day_of(plan.unit)
     elif plan.storage not in CALENDAR and plan.low >= 0 and not isinstance(spec, Positive | Integer):
         least = 0.0
     least = least if spec.min is None else _bound(plan, spec.min)
@@ -232,10 +232,10 @@ def _bound(plan: ColumnPlan, given: Any) -> float | None:
     return float(to_numbers(values, plan.unit)[0])
 
 
-def _refuse_contradiction(plan: ColumnPlan, cells: Cells) -> None:
+def _refuse_contradiction(plan: ColumnPlan, asked: Spec, cells: Cells) -> None:
     """What the user said of a column must hold for the values in it."""
     values = cells.finite
     _, oddities = plan.read(cells._replace(values=values))
     for odd in oddities:
         value = scalars(values[odd.cells][:1])[0]
-        raise TableError(f"column {plan.label!r} as {plan.kind_name}: {value!r} {odd.why}; {odd.remedy}")
+        raise TableError(f"column {plan.label!r} as {asked.name}: {value!r} {odd.why}; {odd.remedy}")

@@ -36,7 +36,7 @@ from vsae.table.images import read as read_images
 from vsae.table.images import write as write_images
 from vsae.table.specs import TEMPORAL, Integer, Keep
 from vsae.table.typed_json import Unsaveable, dump, load
-from vsae.table.units import cast, to_numbers, to_times
+from vsae.table.units import cast, day_of, to_numbers, to_times
 
 _ALIKE = [{Storage.NUMBER, Storage.DECIMAL}, CALENDAR]  # read alike
 #: The numpy dtype of times whose objects are Python's own; in nanoseconds they would be integers.
@@ -223,7 +223,7 @@ class ColumnPlan:
         if self.storage is Storage.DECIMAL:
             return self._decimals(values)
         if self.storage is Storage.TIME:
-            return objects((MIDNIGHT + span).time() for span in scalars(values))
+            return objects(map(_time_of_day, scalars(values)))
         if self.storage in _PYTHON:
             values = values.astype(_PYTHON[self.storage])
         return values if target is None else values.astype(object)
@@ -268,13 +268,18 @@ class ColumnPlan:
             shown = ", ".join(map(str, self.levels[:6])) + (", …" if len(self.levels) > 6 else "")
             return f"{counted(len(self.levels), 'level')}: {shown}"
         bounds = [f"{sign} {self.show(x)}" for sign, x in (("≥", self.min), ("≤", self.max)) if x is not None]
+        if self.storage is Storage.TIME and self._bounds == day_of(self.unit):
+            bounds = []  # nobody asks for them
         return ", ".join([f"{self.show(self.low)} … {self.show(self.high)}", *bounds])
 
     def show(self, x: float | None) -> str:
-        """A number of this column as a person writes it: with times, a date or a duration."""
+        """A number of this column as a person writes it: a time of day, a date or a duration where it is one."""
         if x is None:
             return ""
-        return str(to_times(np.array([x]), self.unit, self._time_kind, None)[0]) if self.unit else f"{x:g}"
+        if not self.unit:
+            return f"{x:g}"
+        times = to_times(np.array([x]), self.unit, self._time_kind, None)
+        return str(_time_of_day(scalars(times)[0]) if self.storage is Storage.TIME else times[0])
 
     def to_json(self) -> dict[str, Any]:
         data = {each.name: getattr(self, each.name) for each in fields(self)}
@@ -295,6 +300,10 @@ class ColumnPlan:
 
 def _name(storage: Storage | None) -> str:
     return storage.value if storage else "no"
+
+
+def _time_of_day(span: dt.timedelta) -> dt.time:
+    return (MIDNIGHT + span).time()
 
 
 def _moment(text: str) -> Any:

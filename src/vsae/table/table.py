@@ -74,7 +74,8 @@ class Table:
             raise TableError(f"no column can be modelled: {', '.join(kept) or 'all are kept'}; give a kind in schema")
         if kept:
             columns = ", ".join(kept)
-            _warn(f"these columns are not modelled and come back as they are: {columns}; give one a kind in schema")
+            remedy = "to model one, give it a kind in schema"
+            _warn(f"these columns are not modelled and come back as they are: {columns}; {remedy}")
         return cls(plans, view.container)
 
     @cached_property
@@ -154,6 +155,8 @@ class Table:
                     f"column {label!r}: {value!r} stands for a missing value; give a value, or vsae.MISSING"
                 )
             values, storage = plan.given([value])
+            if not plan.takes(storage):
+                raise TableError(f"column {label!r}: {value!r} was given; it takes {plan.storage_name} values")
             x, oddities = plan.read(Cells(values, np.ones(1, dtype=np.bool_), storage))
             for odd in oddities:
                 raise TableError(f"column {label!r}: {value!r} {odd.why}; it has {plan.describe()}")

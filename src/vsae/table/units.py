@@ -25,6 +25,15 @@ def coarsest_unit(cells: Cells) -> str:
     return next(unit for unit in units if (values.astype(f"{kind}8[{unit}]") == values).all())
 
 
+def day_of(unit: str) -> tuple[float, float]:
+    """The first and the last time of day, in whole `unit`s.
+
+    >>> day_of("h")
+    (0.0, 23.0)
+    """
+    return 0.0, UNITS[unit] - 1.0
+
+
 def to_numbers(values: NDArray[Any], unit: str) -> NDArray[np.float64]:
     """Values as float64; moments and durations in whole `unit`s of time, moments since 1970.
 

@@ -54,26 +54,17 @@ def elbo(
     visible: Tensor | None = None,
     statistics: Statistics | None = None,
     noise: Tensor | None = None,
+    q: DiagonalNormal | None = None,
 ) -> Elbo:
     """One-sample estimate of the bound for a batch (E, B), attribute by attribute.
 
     `visible` (a part of `batch.usable`) is what the proposals get to see; every truly observed cell is scored, and the
     mask network always answers for the true mask. `statistics` come from the E step; `noise` (E, B, M, L) replaces the
-    random draw of z.
+    random draw of z. `q` is the selective proposal, where it has been asked for already.
     """
-    visible = batch.usable if visible is None else visible
-    return _elbo(model, model.propose(batch.with_mask(visible)).selective, batch, visible, statistics, noise)
-
-
-def _elbo(
-    model: VSAE,
-    q: DiagonalNormal,
-    batch: Batch,
-    visible: Tensor,
-    statistics: Statistics | None,
-    noise: Tensor | None = None,
-) -> Elbo:
     config = model.config
+    visible = batch.usable if visible is None else visible
+    q = model.propose(batch.with_mask(visible)).selective if q is None else q
     given = config.decoder_mask == "given" or not config.mask_modelling
     m, data = model.decode(q.rsample(noise), visible if given else None)
 
@@ -93,7 +84,7 @@ def objective(model: VSAE, batch: Batch, visible: Tensor, statistics: Statistics
     KL(attributive ‖ collective) draws them together, so that what is decoded from one is decoded from the other.
     """
     q = model.propose(batch.with_mask(visible))
-    terms = _elbo(model, q.selective, batch, visible, statistics)
+    terms = elbo(model, batch, visible, statistics, q=q.selective)
     value = loss(terms, visible, model.config, model.balance)
     if model.config.match > 0 and model.config.proposal == "selective":
         disagreement = q.attributive.kl_to(q.collective) * (batch.usable & ~visible)

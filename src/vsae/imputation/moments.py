@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from vsae.model.latent_model import Draws, LatentModel
@@ -11,10 +12,11 @@ from vsae.model.likelihoods import Gaussian, Vector
 
 
 class Moments(NamedTuple):
-    """In standard units, (B, variables[, d]) both."""
+    """In standard units."""
 
-    estimate: Tensor
+    estimate: Tensor  # (B, variables[, d])
     std: Tensor
+    members: Tensor  # (E, B, variables[, d]): what each of them says by itself
 
 
 def moments(model: LatentModel, draws: Draws, block: str, samples: int) -> Moments:
@@ -27,4 +29,6 @@ def moments(model: LatentModel, draws: Draws, block: str, samples: int) -> Momen
     assert isinstance(decoded, Gaussian | Vector)
     estimate, square = (draws.average(x, samples) for x in (decoded.mean, decoded.mean.double() ** 2))
     variance = draws.average(decoded.scale**2, samples, model.members_with_cell_scale)
-    return Moments(estimate.float(), (variance + (square - estimate**2).clamp_min(0.0)).sqrt().float())
+    std = (variance + (square - estimate**2).clamp_min(0.0)).sqrt()
+    every = torch.stack([draws.average(decoded.mean, samples, [e]) for e in range(model.config.members)])
+    return Moments(estimate.float(), std.float(), every.float())

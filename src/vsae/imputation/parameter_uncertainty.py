@@ -51,8 +51,8 @@ class ParameterUncertainty:
         )
         self.slopes = torch.linalg.solve_triangular(self.root.mT, noise, upper=True)[..., 0]  # (tables, numbers, 1 + D)
 
-    def shifted(self, rank: Tensor, batch: Batch, table: Tensor, block: Block, variables: Sequence[int]) -> Tensor:
-        """Ranks (B, variables) of some numbers, uniform in a cell, alike in like rows (1, B, …) of one drawn table."""
+    def shared(self, own: Tensor, batch: Batch, table: Tensor, block: Block, variables: Sequence[int]) -> Tensor:
+        """Standard normal noise (B, variables) of some numbers, made alike in like rows (1, B, …) of one drawn table."""
         numbers = [v.name for b in self.model.schema.number_blocks for v in b.variables]
         at = [numbers.index(block.variables[j].name) for j in variables]
         estimate = self.gaussian(batch, self.model.number_features(batch))[0]  # (B, D)
@@ -60,5 +60,4 @@ class ParameterUncertainty:
         slopes = self.slopes[table[:, None], torch.tensor(at, device=table.device)]  # (B, variables, 1 + D)
         common = torch.einsum("bd,bkd->bk", row, slopes)
         share = (torch.linalg.solve_triangular(self.root[at], row.T, upper=False) ** 2).sum(1).T  # beside 1
-        own = torch.special.ndtri(rank)
-        return torch.special.ndtr((own + common.double()) / (1 + share.double()).sqrt())
+        return (own + common) / (1 + share).sqrt()

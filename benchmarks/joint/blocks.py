@@ -129,7 +129,7 @@ def grouped(columns: int, linked: list[tuple[int, int]], rng: np.random.Generato
     """Columns in groups of about three by chance, those that are linked in one group; the last has none of these.
 
     >>> grouped(8, [(0, 5)], np.random.default_rng(0))
-    [(0, 5, 4), (3, 6, 7), (1, 2)]
+    [(0, 5, 7), (2, 4, 3), (6, 1)]
     """
     rest = [int(j) for j in rng.permutation(columns) if not any(j in pair for pair in linked)]
     groups = [(*pair, rest.pop()) if len(rest) > GROUP else pair for pair in linked]

@@ -68,7 +68,8 @@ def association_error(truth: Rows, draws: Rows, levels: Levels) -> float:
     """Σ w |r̄ - r| of two columns, (n, 2) against the mean over draws (S, m, 2).
 
     r is the correlation of normal scores of numbers and of indicators of levels. With levels there are several, each
-    weighted by how often a row shows these levels, in the truth and in the draws, half each.
+    weighted by how often a row shows these levels, in the truth or in the draws: whichever makes the error larger, so
+    that an association that is invented counts as much as one that is lost.
 
     >>> truth = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     >>> association_error(truth, truth[None], np.array([2, 2]))
@@ -76,9 +77,9 @@ def association_error(truth: Rows, draws: Rows, levels: Levels) -> float:
     """
     r, share = correlations(truth, levels)
     drawn = [correlations(x, levels) for x in draws]
-    weights = (share + np.mean([share for _, share in drawn], axis=0)) / 2
     difference = np.abs(np.mean([r for r, _ in drawn], axis=0) - r)
-    return float((weights * difference).sum() / weights.sum())
+    shares = (share, np.mean([share for _, share in drawn], axis=0))
+    return max(float((weights * difference).sum() / weights.sum()) for weights in shares)
 
 
 def correlations(x: Rows, levels: Levels) -> tuple[Rows, Rows]:
@@ -133,13 +134,14 @@ def relation(
     both = hidden[:, at].all(axis=1)
     drawn = draws[:, both][:, :, at]  # (S, rows, 2)
     if of.correlated:
-        found = [float(np.corrcoef(x.T)[0, 1]) for x in drawn]
-        return {
-            "lowest": min(found),
-            "mean": float(np.mean(found)),
-            "truth": float(np.corrcoef(truth[both][:, at].T)[0, 1]),
-        }
+        found = [pearson(x) for x in drawn]
+        return {"lowest": min(found), "mean": float(np.mean(found)), "truth": pearson(truth[both][:, at])}
     if of.cuts is not None:
         return {"agree": float((np.digitize(drawn[..., 0], of.cuts) == drawn[..., 1]).mean())}
     there = {tuple(pair) for pair in truth[known[:, at].all(axis=1)][:, at].tolist()}
     return {"agree": float(np.mean([tuple(pair) in there for pair in drawn.reshape(-1, 2).tolist()]))}
+
+
+def pearson(x: Rows) -> float:
+    """The correlation of two columns, 0 if one of them is constant."""
+    return float(np.corrcoef(x.T)[0, 1]) if (np.ptp(x, axis=0) > 0).all() else 0.0

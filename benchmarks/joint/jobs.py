@@ -36,6 +36,7 @@ METHODS: dict[str, Method | None] = {
     "iterative": Method(None, "iterative_draws.py", (str(DRAWS),)),
     "mice-rf": Method(None, R, ("rf", str(DRAWS))),
     "miceforest": Method("miceforest", "miceforest_draws_.py", (str(DRAWS),)),
+    "utrees": Method("utrees", "utrees_draws_.py", (str(DRAWS),)),
 }
 
 

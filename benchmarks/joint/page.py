@@ -83,9 +83,9 @@ Of {len(found)} figures asked for, {met.count(True)} are met, {met.count(False)}
 ## To repeat it
 
 ```sh
-make peers PEERS="miceforest midas2"  # their environments; R with mice and ranger comes from the system's packages
-python -m benchmarks joint            # the runs; those that are there are not run again
-python -m benchmarks tables           # this page
+make peers PEERS="miceforest midas2 utrees"  # their environments; R comes from the system's packages
+python -m benchmarks joint                   # the runs; those that are there are not run again
+python -m benchmarks tables                  # this page
 ```
 """
 
@@ -199,8 +199,9 @@ def _what_was_run(readings: Readings) -> str:
                 f'"{INDEPENDENT}" takes any observed value of the column. "iterative" is scikit-learn\'s',
                 "IterativeImputer with draws from the posterior of a Bayesian ridge, levels as indicators. `mice-pmm`",
                 "and `mice-rf` are R's mice with predictive mean matching (of codes, too) and with random forests, 10",
-                "iterations, twice its default, and told to use columns that nearly determine each other. A chain",
-                "moves slowly where such columns are missing together; more iterations may help, at their price.",
+                "iterations, twice its default; it is told to use columns that nearly determine each other, and pmm",
+                "has a ridge, without which it goes far off where levels are collinear. A chain moves slowly where",
+                "such columns are missing together; more iterations may help, at their price.",
                 f"Not run: {listed(absent)}." if absent else "",
                 f"Failed: {'; '.join(complaints)}." if complaints else "",
                 f"Threads: {listed(all_values(rows, 'threads'))}; limits in seconds:",

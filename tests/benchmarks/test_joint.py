@@ -259,7 +259,7 @@ def test_the_page_shows_losses_as_plainly_as_wins(results):
 
 def test_methods_that_were_not_run_and_those_that_failed_are_named(results):
     text = " ".join(page.page(results).split())
-    assert "Not run: midas2, iterative, miceforest and vsae-fast." in text
+    assert "Not run: midas2, iterative, miceforest, utrees and vsae-fast." in text
     assert "Failed: mice-rf on adult: out of trees." in text
 
 

@@ -48,17 +48,20 @@ def load(table: str) -> data.Rows:
     return made[table]() if table in made else data.load(table)
 
 
-def gaussian() -> data.Rows:
-    """Six correlated normals; a and b have a correlation of .99."""
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=(6, ROWS))
+def loadings() -> NDArray[np.float64]:
+    """(6, 6): the columns of "gaussian" as sums of independent standard normals; a and b have a correlation of .99."""
+    noise = np.eye(6)
     a = noise[0]
     b = PAIR_CORRELATION * a + np.sqrt(1 - PAIR_CORRELATION**2) * noise[1]
     c = 0.6 * a + 0.8 * noise[2]
     d = 0.5 * a - 0.4 * c + 0.8 * noise[3]
     e = 0.7 * d + 0.7 * noise[4]
-    f = 0.3 * c + 0.5 * e + 0.8 * noise[5]
-    columns = dict(zip("abcdef", (a, b, c, d, e, f), strict=True))
+    return np.stack([a, b, c, d, e, 0.3 * c + 0.5 * e + 0.8 * noise[5]])
+
+
+def gaussian() -> data.Rows:
+    """Six correlated normals."""
+    columns = dict(zip("abcdef", loadings() @ np.random.default_rng(0).normal(size=(6, ROWS)), strict=True))
     return data.Rows("gaussian", Schema([real(name) for name in columns]), columns, np.ones((ROWS, 6), dtype=bool))
 
 
@@ -167,3 +170,19 @@ def normal_scores(x: NDArray[np.float64]) -> NDArray[np.float64]:
     array([-0.67,  0.67,  0.  ])
     """
     return ndtri(rankdata(x, axis=0) / (len(x) + 1))
+
+
+def exact_draws(given: exchange.Task, covariance: NDArray[np.float64], number: int) -> NDArray[np.float64]:
+    """(draws, n, p) of normal rows with mean 0 from their true distribution given what is observed."""
+    rng = np.random.default_rng(given.seed)
+    draws = np.stack([given.train] * number)
+    missing = np.isnan(given.train)
+    for pattern in np.unique(missing, axis=0):
+        rows, u, o = np.flatnonzero((missing == pattern).all(axis=1)), np.flatnonzero(pattern), np.flatnonzero(~pattern)
+        if not len(u):
+            continue
+        slopes = np.linalg.solve(covariance[np.ix_(o, o)], covariance[np.ix_(o, u)])
+        left = covariance[np.ix_(u, u)] - covariance[np.ix_(u, o)] @ slopes
+        noise = rng.multivariate_normal(np.zeros(len(u)), left, size=(number, len(rows)))
+        draws[:, rows[:, None], u] = given.train[rows][:, o] @ slopes + noise
+    return draws

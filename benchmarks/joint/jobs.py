@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.joint.blocks import RELATIONS, Blocks
+from benchmarks.joint.blocks import RELATIONS, Blocks, exact_draws, loadings
 from benchmarks.joint.scores import scores
 from benchmarks.peers.adapters import task as exchange
 from benchmarks.peers.grid import CORE, KEY, Grid, run_grid, unanswered
@@ -46,7 +46,7 @@ def measured(job: Job, processes: Processes) -> Row:
         "rows": len(blocks.rows), "columns": len(blocks.rows.schema.variables), "hidden": float(blocks.hidden.mean()),
     }  # fmt: skip
     if adapter is None:
-        return row | scored(job, blocks, independent_draws(blocks.given()))
+        return row | trivial(job, blocks)
     if adapter.script == R and shutil.which("Rscript") is None:
         raise NoEnvironment("no Rscript; install R with its packages mice and ranger")
     return processes.answered(adapter, row, [blocks.given()], lambda folder: read(job, blocks, folder))
@@ -61,6 +61,15 @@ def read(job: Job, blocks: Blocks, folder: Path) -> Row:
 
 def scored(job: Job, blocks: Blocks, draws: NDArray[np.float64]) -> Row:
     return {"draws": len(draws), "scores": scores(blocks, RELATIONS.get(job["table"], ()), draws)}
+
+
+def trivial(job: Job, blocks: Blocks) -> Row:
+    """The scores of independent draws; where the distribution of rows is known, those of draws from it beside them."""
+    found = scored(job, blocks, independent_draws(blocks.given()))
+    if job["table"] == "gaussian":
+        draws = exact_draws(blocks.given(), loadings() @ loadings().T, DRAWS)
+        found["scores"]["exact"] = scored(job, blocks, draws)["scores"]
+    return found
 
 
 def independent_draws(given: exchange.Task) -> NDArray[np.float64]:

@@ -48,7 +48,8 @@ ASSOCIATION = Measure(
     "each other lose if each is drawn for itself.",
     '"complete rows" is how far the rows that have both columns are off from those that miss them: under MCAR that is',
     "chance alone.",
-    references={"complete rows": score("association", "complete_rows")},
+    '"exact" are draws from the true distribution, which is known for gaussian: what none can beat but by luck.',
+    references={"complete rows": score("association", "complete_rows"), "exact": score("exact", "association", "mean")},
 )
 ENERGY = Measure(
     "Energy distance",
@@ -56,7 +57,9 @@ ENERGY = Measure(
     min,
     "√(2 E|X - Y| - E|X - X'| - E|Y - Y'|) of completed rows X and the same rows as they were, Y, among those with a",
     "missing cell, at most 1,000; mean over the draws. Numbers are divided by their standard deviation, and two levels",
-    "that differ are 1 apart. 0 is perfect, and out of reach: even true draws differ from what was hidden.",
+    "that differ are 1 apart. 0 is perfect, and out of reach: even draws from the true distribution, which is known",
+    'for gaussian ("exact"), differ from what was hidden.',
+    references={"exact": score("exact", "energy")},
 )
 MEASURES = (ASSOCIATION, ENERGY)
 

@@ -138,6 +138,15 @@ def test_agreement_counts_rows_in_which_both_are_drawn():
     assert cut == {"agree": 0.5}  # (1, 0) does not hold, (1, 1) does
 
 
+def test_draws_from_the_true_distribution_are_nearly_right():
+    job = {**JOB, "table": "gaussian", "method": "independent"}
+    row = jobs.measured(job, Processes())
+    exact = row["scores"]["exact"]
+    assert exact["relations"]["a and b"]["lowest"] > 0.985
+    assert exact["association"]["mean"] < 0.03 < row["scores"]["association"]["mean"]
+    assert exact["energy"] < 0.12 < row["scores"]["energy"]
+
+
 # --- rows
 
 

@@ -272,6 +272,16 @@ def test_methods_that_were_not_run_and_those_that_failed_are_named(results):
     assert "Failed: mice-rf on adult: out of trees." in text
 
 
+def test_a_seed_that_only_some_methods_have_is_left_out(results):
+    before = page.page(results)
+    jobs.BENCHMARK.store(results).add(made_up("gaussian", "vsae", 0.5, 0.5, seed=12))
+    assert page.page(results) == before
+    jobs.BENCHMARK.store(results).add(
+        *(made_up("gaussian", method, 0.4, 0.4, seed=12) for method in ("independent", "mice-pmm"))
+    )
+    assert "| vsae | **0.040** | 0.290 |" in page.page(results)  # the mean of .08 and .5
+
+
 def test_without_rows_there_is_no_page_and_without_ours_no_verdict(tmp_path):
     assert page.page(tmp_path) is None
     rows = (made_up("adult", "independent", 0.4, 0.5),)

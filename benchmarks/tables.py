@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks import ablation, options, scaling, sizes
 from benchmarks.generation import pages as generation
+from benchmarks.joint import page as joint
 from benchmarks.markup import MADE, markdown
 from benchmarks.paper import multimodal_page as multimodal
 from benchmarks.paper import pages as paper
@@ -156,6 +157,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "ablation.md": ablation_page,
     "benchmark.md": peers.page,
     "generation.md": generation.page,
+    "joint.md": joint.page,
 }
 
 

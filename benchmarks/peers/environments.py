@@ -24,6 +24,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "pylace": ("pylace==0.10.1", "pandas<3", "polars<2"),
     "mostlyai": ("mostlyai-engine==2.7.3", TORCH),
     "sdv": ("sdv==2.0.0", TORCH),  # its copula, CTGAN and TVAE generate rows
+    "utrees": ("utrees==0.3.0",),
     "forest-diffusion": ("ForestDiffusion==1.0.6", "numpy<2.4", "pandas<3"),
 }
 UNWANTED = {"mostlyai": ("torchvision", "torchaudio")}  # their builds do not fit a CPU torch, and importing them fails

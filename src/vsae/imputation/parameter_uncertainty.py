@@ -52,7 +52,7 @@ class ParameterUncertainty:
         self.slopes = torch.linalg.solve_triangular(self.root.mT, noise, upper=True)[..., 0]  # (tables, numbers, 1 + D)
 
     def shared(self, own: Tensor, batch: Batch, table: Tensor, block: Block, variables: Sequence[int]) -> Tensor:
-        """Standard normal noise (B, variables) of some numbers, made alike in like rows (1, B, …) of one drawn table."""
+        """Standard normal noise (B, variables) of some numbers, made alike in like rows (1, B, …) of a drawn table."""
         numbers = [v.name for b in self.model.schema.number_blocks for v in b.variables]
         at = [numbers.index(block.variables[j].name) for j in variables]
         estimate = self.gaussian(batch, self.model.number_features(batch))[0]  # (B, D)

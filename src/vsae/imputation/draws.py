@@ -27,14 +27,12 @@ from vsae.data.schema import DISCRETE, Block, Family
 from vsae.imputation.image_draws import can_draw_images, draw_images
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.latent_draws import draw_by_latents
-from vsae.imputation.moments import Moments
 from vsae.imputation.parameter_uncertainty import ParameterUncertainty
 from vsae.imputation.point import estimates, impute
 from vsae.imputation.predictive import Predictive, predict
 
 _WORK_PER_DRAW = 2  # latent draws of a prediction
 _VALUE, _PLACE = 0, 1  # streams of random numbers: the rank of a value, and which distribution it is the rank of
-_MEMBER = -10_000  # … and which member a table leans to
 
 
 def draw(
@@ -224,28 +222,13 @@ class _Sequence:
         rank, chance = self._uniform(at, block, variables), None
         if block.family is not Family.VECTOR:
             chance = self._uniform(at, block, variables, _PLACE)
-            deviate = torch.special.ndtri(rank)
             if self.common is not None:
-                deviate = self.common.shared(deviate, known, self.draw[at], block, variables)
-            rank = torch.special.ndtr(self._with_member(deviate, predicted.numbers[block.name], at, variables))
+                deviate = self.common.shared(torch.special.ndtri(rank), known, self.draw[at], block, variables)
+                rank = torch.special.ndtr(deviate)
         y = np.zeros((len(at), len(block), *block.event))
         y[:, variables] = predicted.quantile(block.name, variables, rank, chance).cpu().numpy()
         natural = self.imputer.encoding.decode({block.name: y})
         return np.stack([natural[block.variables[j].name] for j in variables], axis=1).astype(np.float64)
-
-    def _with_member(self, deviate: Tensor, moments: Moments, at: Tensor, variables: list[int]) -> Tensor:
-        """Standard normal numbers (rows, variables) that lean to what one member says, the same in all rows of a table.
-
-        Members differ as fits to the same rows do; a table that is one of theirs throughout is off as such a fit is.
-        In a cell by itself nothing changes: what the member explains is taken from the noise.
-        """
-        std = moments.std[:, variables].double().clamp_min(1e-12)
-        off = (moments.members[:, :, variables].double() - moments.estimate[:, variables]) / std  # (E, rows, variables)
-        every = torch.arange(len(off), device=at.device)
-        chance = keyed_uniform(self.seed, self.draw[at], torch.tensor(_MEMBER, device=at.device))
-        chosen = (chance * len(off)).long()  # by table
-        share = (off**2).mean(0).clamp_max(1.0)
-        return deviate * (1 - share).sqrt() + (off * (every[:, None, None] == chosen[:, None])).sum(0)
 
     def _set(self, block: Block, variables: list[int], rows: NDArray[np.intp], values: NDArray[Any]) -> None:
         """Where they were missing, in both units."""

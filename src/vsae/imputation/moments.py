@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from vsae.model.latent_model import Draws, LatentModel
@@ -12,11 +11,10 @@ from vsae.model.likelihoods import Gaussian, Vector
 
 
 class Moments(NamedTuple):
-    """In standard units."""
+    """In standard units, (B, variables[, d]) both."""
 
-    estimate: Tensor  # (B, variables[, d])
+    estimate: Tensor
     std: Tensor
-    members: Tensor  # (E, B, variables[, d]): what each of them says by itself
 
 
 def moments(model: LatentModel, draws: Draws, block: str, samples: int) -> Moments:
@@ -29,6 +27,4 @@ def moments(model: LatentModel, draws: Draws, block: str, samples: int) -> Momen
     assert isinstance(decoded, Gaussian | Vector)
     estimate, square = (draws.average(x, samples) for x in (decoded.mean, decoded.mean.double() ** 2))
     variance = draws.average(decoded.scale**2, samples, model.members_with_cell_scale)
-    std = (variance + (square - estimate**2).clamp_min(0.0)).sqrt()
-    every = torch.stack([draws.average(decoded.mean, samples, [e]) for e in range(model.config.members)])
-    return Moments(estimate.float(), std.float(), every.float())
+    return Moments(estimate.float(), (variance + (square - estimate**2).clamp_min(0.0)).sqrt().float())

@@ -37,7 +37,7 @@ class Predictive:
 
     def quantile(self, name: str, variables: Sequence[int], rank: Tensor, chance: Tensor | None = None) -> Tensor:
         """The values of some variables of a block at ranks (B, variables[, d]); entries of vectors are normal."""
-        estimate, std = (x[:, list(variables)] for x in self.numbers[name][:2])
+        estimate, std = (x[:, list(variables)] for x in self.numbers[name])
         if name not in self.residuals:
             return estimate + std * torch.special.ndtri(rank.clamp(_TAIL, 1 - _TAIL)).to(std)
         chance = None if chance is None else chance.to(std)

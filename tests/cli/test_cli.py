@@ -71,6 +71,20 @@ def test_shared_options_are_options_of_the_command(name):
 # --- impute
 
 
+def test_a_strategy_says_what_missing_cells_get(clinic_csv, tmp_path):
+    filled = {}
+    for strategy in ("mean", "median", "draw"):
+        done = invoke("impute", clinic_csv, "-o", tmp_path / f"{strategy}.csv", "--strategy", strategy)
+        assert done.exit_code == 0, done.output
+        filled[strategy] = (tmp_path / f"{strategy}.csv").read_text()
+        assert ",," not in filled[strategy]
+    assert len(set(filled.values())) == 3
+    refused = invoke("impute", clinic_csv, "-o", tmp_path / "out.csv", "--strategy", "mode")
+    assert refused.exit_code == 2
+    assert "must be one of mean, median, draw" in refused.output
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_impute_changes_empty_cells_only(clinic_csv, tmp_path):
     out = tmp_path / "filled.csv"
     done = invoke("impute", clinic_csv, "-o", out)

@@ -92,13 +92,3 @@ def per_variable(block: Block, x: NDArray[np.float64]) -> dict[str, NDArray[np.f
     else:
         parts = np.split(x, np.cumsum(block.sizes)[:-1], axis=1)
     return {variable.name: part for variable, part in zip(block.variables, parts, strict=True)}
-
-
-def side_by_side(block: Block, shares: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """What `per_variable` took apart, as it was."""
-    parts = [shares[variable.name] for variable in block.variables]
-    if block.family is Family.BERNOULLI:
-        return np.stack([share[:, 1] for share in parts], axis=1)
-    if block.family is Family.CUMULATIVE:
-        return np.stack([np.pad(share, ((0, 0), (0, max(block.sizes) - share.shape[1]))) for share in parts], axis=1)
-    return np.concatenate(parts, axis=1)

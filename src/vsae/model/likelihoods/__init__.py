@@ -20,20 +20,16 @@ from vsae.model.likelihoods.levels import (
     BernoulliHead,
     CategoricalHead,
     CumulativeHead,
-    FreeLevels,
-    Levels,
 )
 
 __all__ = [
     "Bernoulli",
     "CensoredGaussian",
     "Distribution",
-    "FreeLevels",
     "Gaussian",
     "GaussianHead",
     "Head",
     "ImageHead",
-    "Levels",
     "ScaledHead",
     "Vector",
     "head_for",

@@ -30,13 +30,6 @@ class Bernoulli(Scored):
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return (uniform_like(self.logits, generator) < self.mean).long()
 
-    def rows(self, index: Tensor) -> Bernoulli:
-        return Bernoulli(self.logits[:, index])
-
-    def tilted(self, tilt: Tensor) -> Bernoulli:
-        """With something added to the log odds of each level 1."""
-        return Bernoulli(self.logits + tilt)
-
     def log_prob(self, values: Tensor) -> Tensor:
         return self.expected_log_prob(values.to(self.logits.dtype))
 
@@ -107,13 +100,6 @@ class SegmentedCategorical(Scored):
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return self.segments.argmax(self.logits + gumbel_like(self.logits, generator))
 
-    def rows(self, index: Tensor) -> SegmentedCategorical:
-        return SegmentedCategorical(self.logits[:, index], self.segments)
-
-    def tilted(self, tilt: Tensor) -> SegmentedCategorical:
-        """With something added to the log probability of each level."""
-        return SegmentedCategorical(self.logits + tilt, self.segments)
-
     def log_prob(self, values: Tensor) -> Tensor:
         index = (values + self.segments.offsets).expand(*self.logits.shape[:-1], -1)
         return self.logits.gather(-1, index) - self._log_normaliser()
@@ -160,13 +146,6 @@ class Cumulative(Scored):
         draw = self.location + self.log_scale.exp() * torch.logit(uniform)
         return (draw[..., None] > self.cutpoints[..., 1:-1]).sum(-1)
 
-    def rows(self, index: Tensor) -> Cumulative:
-        return Cumulative(self.location[:, index], self.log_scale[:, index], self.cutpoints)
-
-    def tilted(self, tilt: Tensor) -> FreeLevels:
-        """With something added to the log probability of each level, which then follow no cutpoints any more."""
-        return FreeLevels(self.log_probs + tilt)
-
     def log_prob(self, values: Tensor) -> Tensor:
         index = values[..., None]
         cutpoints = self.cutpoints.expand(*self.location.shape, -1)
@@ -187,23 +166,6 @@ class Cumulative(Scored):
 
     def _standard(self, cutpoints: Tensor) -> Tensor:
         return (cutpoints - self.location[..., None]) * torch.exp(-self.log_scale)[..., None]
-
-
-@dataclass(frozen=True)
-class FreeLevels:
-    """Levels of several variables, side by side as those of `Cumulative` are; to be drawn from."""
-
-    logits: Tensor  # (E, B, variables, most levels)
-
-    @property
-    def mean(self) -> Tensor:
-        return torch.softmax(self.logits, dim=-1)
-
-    def sample(self, generator: torch.Generator | None = None) -> Tensor:
-        return (self.logits + gumbel_like(self.logits, generator)).argmax(-1)
-
-
-Levels = Bernoulli | SegmentedCategorical | Cumulative  # distributions of levels
 
 
 def _log_logistic_mass(a: Tensor, b: Tensor) -> Tensor:

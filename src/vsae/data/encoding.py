@@ -36,7 +36,8 @@ from vsae.data.schema import DISCRETE, Block, Family, Kind, Schema, Variable
 Scaling = Literal["standard", "minmax"]
 
 _BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
-_DECIMALS = range(-3, 7)  # that numbers may have; beyond, they come as they are
+MOST_DECIMALS = 7  # numbers with so many come as they are
+_DECIMALS = range(-3, MOST_DECIMALS)  # that numbers may have
 _COMMON = 0.1  # of a column's cells; well below the share at which draws take it for a point mass (calibration.py)
 _HIT = 1e-5  # standard units; float32 has seven digits
 _SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
@@ -60,7 +61,7 @@ class Encoding:
     scale: Mapping[str, NDArray[np.float64]]
     low: Mapping[str, NDArray[np.float64]]  # least and greatest value seen, in standard units
     high: Mapping[str, NDArray[np.float64]]
-    decimals: Mapping[str, NDArray[np.int64]]  # of the values seen; -1 are tens, beyond _DECIMALS: any number
+    decimals: Mapping[str, NDArray[np.int64]]  # of the values seen; -1 are tens, MOST_DECIMALS: any number
     common: Mapping[str, NDArray[np.float64]]  # the value that many cells of a column share, or NaN; in natural units
     scaling: Scaling = "standard"
 
@@ -183,6 +184,14 @@ class Encoding:
                 least = 10.0**-digits if block.variables[j].kind is Kind.POSITIVE else -np.inf
                 out[:, j] = np.maximum(np.round(x[:, j], digits), least) + 0.0  # no -0.0
         return out
+
+    def traits(self, name: str) -> tuple[int, float, float]:
+        """Of a number: the decimals of values seen (`MOST_DECIMALS` or more: any), and its least and greatest value."""
+        block = next(block for block in self.schema.number_blocks if any(v.name == name for v in block.variables))
+        j = [v.name for v in block.variables].index(name)
+        digits, (low, high) = int(self.decimals[block.name][j]), bounds_of(block)
+        least = np.nextafter(0.0, 1.0) if are_logarithmic(block)[j] else low[j]
+        return digits, float(least), float(high[j])
 
     def _within(self, block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.clip(x, *bounds_of(block)) if block.family is Family.INTERVAL else x

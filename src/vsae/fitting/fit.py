@@ -15,6 +15,7 @@ from vsae.fitting.steps import (
     TrainingStates,
     assess,
     calibrate,
+    find_relations,
     fit_prior,
     kept_if_diverged,
     refit,
@@ -62,6 +63,7 @@ def fit(
             learn=learn, seed=parts.seed, callback=callback, checkpoint_path=states.training,
         )  # fmt: skip
         fitted.shrinkage, withheld = assess(fitted, data, parts, seed)
+        fitted.relations = find_relations(fitted, data, parts.training)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
     fitted.residuals = calibrate(model, data, withheld, seed)
     fitted.marginal_map = fit_prior(model, data, seed)

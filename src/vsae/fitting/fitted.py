@@ -24,6 +24,7 @@ from vsae.generation.rows import RowGenerator, generating_members
 from vsae.imputation import draws as drawing
 from vsae.imputation import point
 from vsae.imputation.imputer import Imputer
+from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.residual_quantiles import ResidualQuantiles
 from vsae.imputation.shrinkage import Shrinkage
 from vsae.model.config import VSAEConfig
@@ -158,6 +159,8 @@ class FittedVSAE(FittedModel[VSAE]):
             groups[f"encoding.{part}"] = {name: torch.from_numpy(x) for name, x in blocks.items()}
         for name, residuals in self.residuals.items():
             groups[f"residuals.{name}"] = residuals.to_tensors()
+        if self.relations is not None:
+            groups["relations"] = self.relations.to_tensors()
         arrays = {} if self.marginal_map is None else self.marginal_map.to_arrays()
         groups["marginals"] = {name: torch.from_numpy(x) for name, x in arrays.items()}
         content = {
@@ -166,6 +169,7 @@ class FittedVSAE(FittedModel[VSAE]):
             "scaling": self.encoding.scaling,
             "history": self.history.__dict__,
             "turns": None if self.turns is None else self.turns.tolist(),
+            "relations": None if self.relations is None else list(self.relations.names),
             "shrinkage": None if self.shrinkage is None else self.shrinkage.to_json(),
         }
         return checkpoint.joined(groups), content
@@ -189,6 +193,9 @@ class FittedVSAE(FittedModel[VSAE]):
             Encoding(schema, **parts, scaling=content["scaling"]),
             None if content["shrinkage"] is None else Shrinkage.from_json(content["shrinkage"]),
             {name: ResidualQuantiles.from_tensors(found) for name, found in residuals.items() if found},
+            None
+            if content["relations"] is None
+            else LinearRelations.from_tensors(schema, content["relations"], checkpoint.part(tensors, "relations")),
             None if content["turns"] is None else np.asarray(content["turns"], dtype=np.int64),
             History(**content["history"]),
             MarginalMap.from_arrays(marginals) if marginals else None,

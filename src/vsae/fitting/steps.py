@@ -27,6 +27,7 @@ from vsae.generation.marginals import MarginalMap
 from vsae.generation.rows import RowGenerator, generating_members
 from vsae.imputation import calibration, point
 from vsae.imputation.imputer import Imputer
+from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.residual_quantiles import ResidualQuantiles
 from vsae.imputation.shrinkage import Shrinkage
 from vsae.model.config import VSAEConfig
@@ -166,6 +167,20 @@ def fit_shrinkage(imputer: Imputer[Any], data: FitData, training: Batch) -> Shri
     (columns, mask), withheld = data.rows(rows), withheld[rows]
     estimates = point.estimates(imputer, columns, mask & ~withheld, draws=_SHRINKAGE_DRAWS)
     return Shrinkage.fit(imputer.schema, columns, mask, withheld, estimates)
+
+
+def find_relations(imputer: Imputer[VSAE], data: FitData, training: Batch) -> LinearRelations | None:
+    """That hold among the cells trained on, and are borne out by the withheld ones."""
+    if imputer.model.linear_imputation() is None or training.withheld is None:
+        return None
+    withheld = training.withheld.cpu().numpy()
+    relations = LinearRelations.fit(data.encoding, data.columns, data.mask & ~withheld)
+    if relations is None:
+        return None
+    rows = withheld.any(axis=1)
+    (columns, mask), withheld = data.rows(rows), withheld[rows]
+    estimates = point.estimates(imputer, columns, mask & ~withheld, draws=_SHRINKAGE_DRAWS)
+    return relations.borne_out(columns, mask, withheld, estimates)
 
 
 # --- refit

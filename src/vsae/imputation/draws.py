@@ -79,6 +79,9 @@ def quantiles(
     tables = []
     for i in range(len(levels)):  # units are monotone, so a quantile may be taken before them
         natural = imputer.encoding.decode({name: x[i] for name, x in cuts.items()})
+        if imputer.relations is not None and imputer.knows_every_subset:
+            ranks = {name: np.full(len(mask), levels[i]) for name in imputer.relations.names}
+            natural = imputer.relations.quantiles(columns, mask, ranks, natural)
         tables.append(imputer.fill(columns, mask, {**middle, **natural}))
     return tables
 
@@ -228,7 +231,13 @@ class _Sequence:
         y = np.zeros((len(at), len(block), *block.event))
         y[:, variables] = predicted.quantile(block.name, variables, rank, chance).cpu().numpy()
         natural = self.imputer.encoding.decode({block.name: y})
-        return np.stack([natural[block.variables[j].name] for j in variables], axis=1).astype(np.float64)
+        names = [block.variables[j].name for j in variables]
+        if self.imputer.relations is not None and block.family is not Family.VECTOR:
+            shown, rows = known.mask[0].cpu().numpy(), at.cpu().numpy()
+            columns = {name: self.columns[name][rows] for name in self.imputer.relations.names}
+            ranks = dict(zip(names, rank.cpu().numpy().T, strict=True))
+            natural = self.imputer.relations.quantiles(columns, shown, ranks, natural)
+        return np.stack([natural[name] for name in names], axis=1).astype(np.float64)
 
     def _set(self, block: Block, variables: list[int], rows: NDArray[np.intp], values: NDArray[Any]) -> None:
         """Where they were missing, in both units."""

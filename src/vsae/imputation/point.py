@@ -40,7 +40,9 @@ def estimates(
     out: dict[str, NDArray[Any]] = {}
     for block in imputer.schema.blocks:
         out |= per_variable(block, np.concatenate([part[block.name] for part in parts]))
-    return out if imputer.shrinkage is None else imputer.shrinkage(out)
+    if imputer.shrinkage is not None:
+        out = imputer.shrinkage(out)
+    return out if imputer.relations is None else imputer.relations.estimates(columns, mask, out)
 
 
 @torch.no_grad()

@@ -22,6 +22,8 @@ COMMANDS = {
     "conditions": ("benchmarks.generation.conditions", "Rows generated under a condition, against a simulator's."),
     "calibration": ("benchmarks.calibration.jobs", "Draws for missing cells against the values that were hidden."),
     "joint": ("benchmarks.joint.jobs", "Draws for columns that are missing together: do they belong together?"),
+    "exact": ("benchmarks.joint.exact", "Totals and their parts, starts and ends: do relations hold?"),
+    "draw-times": ("benchmarks.joint.times", "Seconds and memory of draws and intervals after a fit."),
     "rubin": ("benchmarks.calibration.rubin", "Coverage of a regression that is pooled over draws."),
     "tables": ("benchmarks.tables", "Write the pages of docs/ that are computed from results/."),
     "environments": ("benchmarks.peers.environments", "Install the other methods, each in an environment of its own."),

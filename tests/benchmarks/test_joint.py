@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import data
-from benchmarks.joint import blocks, jobs, page, scores
+from benchmarks.joint import blocks, exact, jobs, page, scores, times
 from benchmarks.joint.blocks import Blocks, Relation, grouped, missing_groups
 from benchmarks.peers.readings import Readings
 from benchmarks.processes import ADAPTERS, Method, NoEnvironment, Processes
@@ -286,3 +287,30 @@ def test_without_rows_there_is_no_page_and_without_ours_no_verdict(tmp_path):
     assert page.page(tmp_path) is None
     rows = (made_up("adult", "independent", 0.4, 0.5),)
     assert {verdict.met for verdict in page.verdicts(Readings(rows))} == {None}
+
+
+def test_exact_scores_ask_only_cells_whose_relation_is_known() -> None:
+    true = exact.simulated(0)
+    missing = np.zeros(true.shape, dtype=bool)
+    missing[:10, exact.TOTAL] = True
+    missing[5:10, exact.A] = True  # not asked: a part is missing, too
+    missing[20:30, exact.C] = missing[40:50, exact.END] = True
+    filled = true.copy()
+    filled[:5, exact.TOTAL] += 2.0
+    filled[5:10, exact.TOTAL] += 100.0
+    filled[40:45, exact.END] = true[40:45, exact.START] - 1.0
+    found = exact.scores(true, missing, filled)
+    assert found["total"] == pytest.approx(2.0)
+    assert found["part"] == 0.0
+    assert found["end_before_start"] == 0.5
+
+
+def test_simulated_relations_hold() -> None:
+    true = exact.simulated(1)
+    np.testing.assert_allclose(true[:, [exact.A, exact.B, exact.C]].sum(axis=1), true[:, exact.TOTAL], atol=1e-9)
+    assert (true[:, exact.END] >= true[:, exact.START]).all()
+
+
+def test_what_was_not_run_is_no_verdict(tmp_path: Path) -> None:
+    assert not exact.verdicts(tmp_path)
+    assert not times.verdicts(tmp_path)

@@ -21,6 +21,7 @@ from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
 from vsae.generation.privacy import DistanceToClosest, distance_to_closest
+from vsae.mechanism.choice import Mechanism, check_mechanism
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import resolve_device
 from vsae.progress import training_progress
@@ -75,6 +76,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         least in squares and in counts; for prediction. "median": least absolute error; a column that is mostly 0 gets
         0. "draw": one draw of all missing cells of a row together, so that rows, spreads and correlations look like
         the observed ones. For inference, use `draw`, which gives several.
+    mechanism : {"auto", "ignorable", "self-masking"} or dict
+        Why cells are missing. "ignorable": by chance, or because of what is observed; a missing cell is then like an
+        observed one in a like row. "self-masking": because of their own value, as when high incomes are not told; how
+        strongly is read off the mask. "auto": whichever the mask speaks for, column by column. Whoever knows more says
+        so by column: `{"income": "+"}` (high values hide), `"-"`, a number (the change of the log odds of being missing
+        per standard deviation), or one of the three; columns that are not named are "auto".
     effort : {"default", "fast", "best"}
         How much time to spend for better results: how large the networks are, how many are averaged, and how long they
         train. Sizes follow from the table; training stops early by the error on held-out cells.
@@ -109,6 +116,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         missing_values: Mapping[Any, Any] | None = None,
         handle_unknown: Literal["keep", "error"] = "keep",
         strategy: Strategy = "mean",
+        mechanism: Mechanism = "auto",
         effort: Effort = "default",
         config: VSAEConfig | Mapping[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -120,6 +128,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.missing_values = missing_values
         self.handle_unknown = handle_unknown
         self.strategy = strategy
+        self.mechanism = mechanism
         self.effort = effort
         self.config = config
         self.random_state = random_state
@@ -134,6 +143,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         if not isinstance(self.config, VSAEConfig | Mapping | None):
             raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
         self._check_strategy()
+        check_mechanism(self.mechanism)
         X = self._checked(X, reset=True)
         table = Table.fit(X, schema=self.schema, missing_values=self.missing_values)
         encoded = table.encode(X, handle_unknown=self.handle_unknown)
@@ -150,6 +160,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 encoded.columns,
                 encoded.mask,
                 config,
+                mechanism=self._mechanism_of(table),
                 seed=seed,
                 device=self.device,
                 callback=callback,
@@ -302,6 +313,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             "table": self.schema_.to_json(),
             "handle_unknown": self.handle_unknown,
             "strategy": self.strategy,
+            "mechanism": dict(self.mechanism) if isinstance(self.mechanism, Mapping) else self.mechanism,
             "seed": self._seed,
         }
         content["fitted_on"] = self.fitted_on_
@@ -335,6 +347,17 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def _check_strategy(self) -> None:
         if self.strategy not in get_args(Strategy):
             raise ValueError(f"strategy must be one of {', '.join(get_args(Strategy))}, not {self.strategy!r}")
+
+    def _mechanism_of(self, table: Table) -> Mechanism:
+        """By the model's names of the columns."""
+        if not isinstance(self.mechanism, Mapping):
+            return self.mechanism
+        names = {plan.label: plan.name for plan in table.modelled}
+        for label in self.mechanism:
+            if label not in names:
+                known = ", ".join(map(repr, names))
+                raise TableError(f"column {label!r} in mechanism is not a modelled column; these are {known}")
+        return {names[label]: said for label, said in self.mechanism.items()}
 
     def _seeded(self, random_state: int | None) -> int:
         if random_state is not None and not isinstance(random_state, Integral):
@@ -376,7 +399,7 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     there = resolve_device(device)
     with checkpoint.parts_of(path):
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
-        kept = {name: content[name] for name in ("handle_unknown", "strategy")}
+        kept = {name: content[name] for name in ("handle_unknown", "strategy", "mechanism")}
         imputer = VSAEImputer(**kept, config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
         imputer._seed = int(content["seed"])

@@ -86,7 +86,7 @@ def impute(
             )
         if model and (columns.schema or columns.missing or training != TrainingOptions()):
             raise typer.BadParameter(
-                "a fitted model takes no --schema, --missing, --effort or --steps", param_hint="--model"
+                "a fitted model takes no --schema, --missing, --effort, --steps or --mechanism", param_hint="--model"
             )
         targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
         check_target(out, format=format)
@@ -246,6 +246,7 @@ def fitted(
         schema=specs,
         missing_values=columns.missing_codes(),
         effort=training.effort,  # type: ignore[arg-type]
+        mechanism=training.said_of_mechanism(),
         config={"steps": training.steps} if training.steps else None,
         random_state=seed,
         verbose=not quiet,

@@ -103,7 +103,7 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How long a model is trained."""
+    """How long a model is trained, and what is known of why cells are missing."""
 
     effort: Annotated[str, typer.Option(help="How much time to spend for better results: fast, default or best.")] = (
         "default"
@@ -111,6 +111,31 @@ class TrainingOptions:
     steps: Annotated[
         int | None, typer.Option(min=1, help="The largest number of training steps, whatever the effort.")
     ] = None
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Why cells are missing: auto (as the data speak for), ignorable (by chance, or because of what is "
+            "observed), self-masking (because of their own value); or of one column: income=+ (high values hide), "
+            "income=-, income=ignorable, or income=1.5 (change of the log odds per standard deviation). May be "
+            "repeated. Default: auto."
+        ),
+    ] = None
+
+    def said_of_mechanism(self) -> Any:
+        """
+        >>> TrainingOptions(mechanism=["income=+", "age=1.5"]).said_of_mechanism()
+        {'income': '+', 'age': 1.5}
+        >>> TrainingOptions(mechanism=["ignorable"]).said_of_mechanism(), TrainingOptions().said_of_mechanism()
+        ('ignorable', 'auto')
+        """
+        given = [option.rpartition("=") for option in self.mechanism or ()]
+        if not given:
+            return "auto"
+        if len(given) == 1 and not given[0][1]:
+            return given[0][2]
+        if any(not equals for _, equals, _ in given):
+            raise ValueError("--mechanism: give one for the whole table, or column=… for each column")
+        return {name: literal(said) for name, _, said in given}
 
 
 def literal(text: str) -> Any:

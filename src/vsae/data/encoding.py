@@ -141,6 +141,10 @@ class Encoding:
         """Whether the block's variables are only shifted and scaled, and unbounded."""
         return not any(v.kind is Kind.POSITIVE or v.bounded for v in self.schema.block[name].variables)
 
+    def natural(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, variables) in natural units, inside the bounds, not rounded."""
+        return self._within(block, _unwarp(block, self._unstandardise(block, y)))
+
     def admissible(self, name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """The nearest values that the block's variables can take: whole numbers for counts, inside the bounds."""
         block = self.schema.block[name]

@@ -22,6 +22,7 @@ from vsae.fitting.steps import (
     split,
 )
 from vsae.imputation.turns import turns_of
+from vsae.mechanism.choice import Mechanism, tilts_of
 from vsae.model.config import VSAEConfig
 from vsae.model.vsae import VSAE
 from vsae.training.em import learn
@@ -35,12 +36,13 @@ def fit(
     mask: Mask,
     config: VSAEConfig | None = None,
     *,
+    mechanism: Mechanism = "auto",
     seed: int = 0,
     device: torch.device | str | None = None,
     callback: Callback | None = None,
     checkpoint_path: str | os.PathLike[str] | None = None,
 ) -> FittedVSAE:
-    """Fit a VSAE to a table with missing cells.
+    """Fit a VSAE to a table with missing cells, which may hide by their own value as the mechanism says.
 
     >>> import numpy as np
     >>> from vsae.data.schema import real
@@ -66,6 +68,7 @@ def fit(
         fitted.relations = find_relations(fitted, data, parts.training)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
     fitted.residuals = calibrate(model, data, withheld, seed)
+    fitted.tilts = tilts_of(fitted, columns, mask, mechanism, seed)
     fitted.marginal_map = fit_prior(model, data, seed)
     states.remove()
     return fitted

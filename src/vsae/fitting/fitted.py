@@ -27,6 +27,7 @@ from vsae.imputation.imputer import Imputer
 from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.residual_quantiles import ResidualQuantiles
 from vsae.imputation.shrinkage import Shrinkage
+from vsae.imputation.tilts import Tilts
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import ModelT, resolve_device
 from vsae.model.vsae import VSAE
@@ -169,6 +170,7 @@ class FittedVSAE(FittedModel[VSAE]):
             "scaling": self.encoding.scaling,
             "history": self.history.__dict__,
             "turns": None if self.turns is None else self.turns.tolist(),
+            "tilts": self.tilts.to_json(),
             "relations": None if self.relations is None else list(self.relations.names),
             "shrinkage": None if self.shrinkage is None else self.shrinkage.to_json(),
         }
@@ -196,6 +198,7 @@ class FittedVSAE(FittedModel[VSAE]):
             None
             if content["relations"] is None
             else LinearRelations.from_tensors(schema, content["relations"], checkpoint.part(tensors, "relations")),
+            Tilts.from_json(content["tilts"]),
             None if content["turns"] is None else np.asarray(content["turns"], dtype=np.int64),
             History(**content["history"]),
             MarginalMap.from_arrays(marginals) if marginals else None,

@@ -20,6 +20,7 @@ from vsae.data.schema import DISCRETE, Block, Family, Schema
 from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.residual_quantiles import ResidualQuantiles
 from vsae.imputation.shrinkage import Shrinkage
+from vsae.imputation.tilts import Tilts
 from vsae.model.latent_model import ModelT, Noise
 
 CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
@@ -36,6 +37,7 @@ class Imputer(Generic[ModelT]):
     shrinkage: Shrinkage | None = None
     residuals: Mapping[str, ResidualQuantiles] = field(default_factory=dict)  # of drawn numbers, by block; none: normal
     relations: LinearRelations | None = None  # None: no number is determined by others
+    tilts: Tilts = field(default_factory=Tilts)  # of what is missing because of its own value
     turns: NDArray[np.int64] | None = None  # in which each attribute is drawn, (M,); None: one after the other
 
     @property

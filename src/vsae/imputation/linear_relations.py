@@ -71,7 +71,7 @@ class LinearRelations:
         x, seen = _stacked(names, columns, known[:, list(attributes)])
         centre, scale = _standard(x, seen)
         some = torch.linspace(0, len(x) - 1, min(len(x), _MOST_ROWS)).long()
-        mean, covariance = _expectation_maximisation(((x - centre) / scale * seen)[some], seen[some])
+        mean, covariance = expectation_maximisation(((x - centre) / scale * seen)[some], seen[some])
         traits = zip(*(encoding.traits(name) for name in names), strict=True)
         decimals, low, high = (torch.tensor(part, dtype=torch.float64) for part in traits)
         normal = normal_quantiles().double().repeat(len(names), 1)
@@ -162,7 +162,7 @@ class LinearRelations:
         """Means and σ of the missing cells given the rest of their rows; what is seen as it is."""
         parts = []
         for some in _pieces(len(x), len(self.names)):
-            filled, covariance = _given_seen(self.mean, self.covariance, x[some], seen[some])
+            filled, covariance = given_seen(self.mean, self.covariance, x[some], seen[some])
             parts.append((filled, covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()))
         mean, std = (torch.cat(part) for part in zip(*parts, strict=True))
         return mean, std
@@ -226,7 +226,7 @@ def _pieces(rows: int, columns: int) -> Iterator[slice]:
     yield from (slice(start, start + length) for start in range(0, max(rows, 1), length))
 
 
-def _given_seen(mean: Tensor, covariance: Tensor, x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+def given_seen(mean: Tensor, covariance: Tensor, x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
     """Rows (n, K) filled with conditional means, and the covariance (n, K, K) of what was missing."""
     shown = covariance * seen[:, :, None]
     square = shown * seen[:, None, :]
@@ -238,12 +238,12 @@ def _given_seen(mean: Tensor, covariance: Tensor, x: Tensor, seen: Tensor) -> tu
     return torch.where(seen > 0, x, filled), left
 
 
-def _expectation_maximisation(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+def expectation_maximisation(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
     """Mean (K,) and covariance (K, K) of a Gaussian with missing cells."""
     mean, covariance = torch.zeros_like(x[0]), torch.eye(x.shape[1], dtype=x.dtype)
     before = _left_over(covariance)
     for _ in range(_MOST_STEPS):
-        parts = [_given_seen(mean, covariance, x[some], seen[some]) for some in _pieces(len(x), x.shape[1])]
+        parts = [given_seen(mean, covariance, x[some], seen[some]) for some in _pieces(len(x), x.shape[1])]
         filled, left = torch.cat([part[0] for part in parts]), sum(part[1].sum(0) for part in parts)
         mean = filled.mean(0)
         covariance = ((filled - mean).T @ (filled - mean) + left) / len(x)

@@ -17,8 +17,10 @@ from torch import Tensor
 from vsae.data.batch import Batch
 from vsae.data.columns import Columns, Mask
 from vsae.data.randomness import private_rng
-from vsae.data.schema import DISCRETE, Family
+from vsae.data.schema import DISCRETE, Block, Family
 from vsae.imputation.imputer import Imputer, per_variable
+from vsae.imputation.predictive import predict
+from vsae.imputation.tilts import RANKS, tilted_shares, weights
 from vsae.model.latent_model import Draws, Noise
 from vsae.model.likelihoods import Gaussian, Vector
 
@@ -42,6 +44,8 @@ def estimates(
         out |= per_variable(block, np.concatenate([part[block.name] for part in parts]))
     if imputer.shrinkage is not None:
         out = imputer.shrinkage(out)
+    if imputer.tilts:
+        out = _tilted(imputer, columns, mask, out)
     return out if imputer.relations is None else imputer.relations.estimates(columns, mask, out)
 
 
@@ -68,6 +72,35 @@ def _average(imputer: Imputer[Any], name: str, draws: Draws, samples: int) -> ND
     loc, scale = (x.flatten(0, 1).cpu().numpy() for x in (distribution.mean, trained))
     natural = torch.from_numpy(encoding.expected(name, loc, scale))
     return mean(natural.unflatten(0, distribution.mean.shape[:2]).to(imputer.device))
+
+
+def _tilted(
+    imputer: Imputer[Any], columns: Columns, mask: Mask, found: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Estimates of missing cells as their own values make them missing: see tilts.py."""
+    out, schema = dict(found), imputer.schema
+    for name, factor in imputer.tilts.levels.items():
+        missing = ~mask[:, schema.attribute_of[name]]
+        out[name] = np.where(missing[:, None], tilted_shares(found[name], factor), found[name])
+    for block in schema.number_blocks:
+        slope = imputer.tilts.slopes([v.name for v in block.variables])
+        if slope is not None:
+            shift = np.concatenate(
+                [_shift(imputer, batch, block, slope) for _, batch in imputer.chunks(columns, mask, len(RANKS))]
+            )
+            shift[mask[:, list(block.attributes)]] = 0.0
+            out |= {v.name: found[v.name] + shift[:, j] for j, v in enumerate(block.variables)}
+    return out
+
+
+def _shift(imputer: Imputer[Any], batch: Batch, block: Block, slope: Tensor) -> NDArray[np.float64]:
+    """By how much a tilt moves the means of a block, (B, variables), in natural units."""
+    known = predict(imputer, batch, [block.name], missing=False)
+    grid = RANKS[:, None, None].expand(-1, *known.numbers[block.name].estimate.shape).to(batch.mask.device)
+    values = torch.stack([known.quantile(block.name, range(len(block)), rank) for rank in grid])
+    change = (weights(values, slope) - weights(values, torch.zeros_like(slope))).cpu().double().numpy()
+    natural = imputer.encoding.natural(block, values.cpu().double().numpy().reshape(-1, len(block)))
+    return np.asarray((change * natural.reshape(change.shape)).sum(axis=0), dtype=np.float64)
 
 
 def _point(imputer: Imputer[Any], found: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

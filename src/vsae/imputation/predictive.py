@@ -22,6 +22,7 @@ from vsae.data.schema import DISCRETE
 from vsae.imputation.imputer import Imputer, per_variable
 from vsae.imputation.moments import Moments, moments
 from vsae.imputation.residual_quantiles import ResidualQuantiles
+from vsae.imputation.tilts import tilted_ranks
 
 _LATENT_DRAWS = 2  # mirrored, so that their mean is that of many
 _TAIL = 1e-6  # of a normal: the quantiles of 0 and 1 stay finite
@@ -34,14 +35,19 @@ class Predictive:
     numbers: Mapping[str, Moments]  # by block of numbers or vectors, (B, variables[, d])
     levels: Mapping[str, NDArray[np.float64]]  # by variable, (B, levels)
     residuals: Mapping[str, ResidualQuantiles]
+    slopes: Mapping[str, Tensor]  # of blocks that are tilted, (variables,): see tilts.py
 
     def quantile(self, name: str, variables: Sequence[int], rank: Tensor, chance: Tensor | None = None) -> Tensor:
         """The values of some variables of a block at ranks (B, variables[, d]); entries of vectors are normal."""
         estimate, std = (x[:, list(variables)] for x in self.numbers[name])
         if name not in self.residuals:
             return estimate + std * torch.special.ndtri(rank.clamp(_TAIL, 1 - _TAIL)).to(std)
-        chance = None if chance is None else chance.to(std)
-        return self.residuals[name].only(variables).at(estimate, std, rank.to(std), chance)
+        chance, residuals = None if chance is None else chance.to(std), self.residuals[name].only(variables)
+        rank = rank.to(std)
+        if name in self.slopes:
+            slope = self.slopes[name][list(variables)]
+            rank = tilted_ranks(rank, slope, lambda grid: residuals.at(estimate, std, grid, chance))
+        return residuals.at(estimate, std, rank, chance)
 
     def level(self, name: str, rank: NDArray[np.float64]) -> NDArray[np.int64]:
         """The codes at ranks (B,)."""
@@ -51,8 +57,11 @@ class Predictive:
 
 
 @torch.no_grad()
-def predict(imputer: Imputer[Any], batch: Batch, only: Collection[str] | None = None) -> Predictive:
-    """For rows (1, B, …), what their mask shows being known; of some blocks."""
+def predict(
+    imputer: Imputer[Any], batch: Batch, only: Collection[str] | None = None, *, missing: bool = True
+) -> Predictive:
+    """For rows (1, B, …), what their mask shows being known; of some blocks. As cells are that are missing, or, if they
+    are not, as observed ones are: the two differ where a column masks itself."""
     noise = imputer.shared_noise(_LATENT_DRAWS)
     with private_rng(0, imputer.device):
         draws = imputer.model.draws(batch, noise, only=only)
@@ -68,4 +77,8 @@ def predict(imputer: Imputer[Any], batch: Batch, only: Collection[str] | None = 
             levels |= per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
     if imputer.shrinkage is not None:
         levels = imputer.shrinkage(levels)
-    return Predictive(numbers, levels, imputer.residuals)
+    if not missing or not imputer.tilts:
+        return Predictive(numbers, levels, imputer.residuals, {})
+    slopes = {block.name: imputer.tilts.slopes([v.name for v in block.variables]) for block in blocks}
+    tilted = {name: slope for name, slope in slopes.items() if slope is not None}
+    return Predictive(numbers, imputer.tilts.of_levels(levels), imputer.residuals, tilted)

@@ -9,23 +9,27 @@ from numpy.typing import NDArray
 
 FOLDS = 5
 _NEWTON_STEPS = 6
-_LARGEST_STEP = 3.0
+_LARGEST_STEP, _SETTLED = 3.0, 1e-3
 _FARTHEST = 30.0  # log odds
 
 
-def fit_logistic(x: NDArray[np.float64], y: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
+def fit_logistic(
+    x: NDArray[np.float64], y: NDArray[np.float64], ridge: float, start: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Intercept and slopes (1 + p,) for standardised x (n, p) and y (n,) of 0 and 1."""
     design = np.column_stack([np.ones(len(x)), x])
     penalty = np.diag(np.r_[1e-6, np.full(x.shape[1], ridge)])
     share = (y.sum() + 0.5) / (len(y) + 1.0)
-    beta = np.zeros(design.shape[1])
-    beta[0] = np.log(share / (1 - share))
+    beta = np.r_[np.log(share / (1 - share)), np.zeros(x.shape[1])] if start is None else start
     for _ in range(_NEWTON_STEPS):
         expected = 1 / (1 + np.exp(-np.clip(design @ beta, -_FARTHEST, _FARTHEST)))
         gradient = design.T @ (y - expected) - penalty @ beta
         curvature = (design.T * (expected * (1 - expected) + 1e-6)) @ design + penalty
         step = np.linalg.solve(curvature, gradient)
-        beta = beta + step / max(1.0, float(np.abs(step).max()) / _LARGEST_STEP)
+        size = float(np.abs(step).max())
+        beta = beta + step / max(1.0, size / _LARGEST_STEP)
+        if size < _SETTLED:
+            break
     return np.asarray(beta, dtype=np.float64)
 
 
@@ -49,6 +53,8 @@ def gain(x: NDArray[np.float64], y: NDArray[np.float64], ridges: Sequence[float]
     for f in range(FOLDS):
         train, test = fold != f, fold == f
         trivial += log_likelihood(x[test, :0], y[test], fit_logistic(x[train, :0], y[train], 1.0))
-        for i, ridge in enumerate(ridges):
-            found[i] += log_likelihood(x[test], y[test], fit_logistic(x[train], y[train], ridge))
+        beta = None
+        for i, ridge in enumerate(ridges):  # from the strongest on, each from where the last one ended
+            beta = fit_logistic(x[train], y[train], ridge, beta)
+            found[i] += log_likelihood(x[test], y[test], beta)
     return max(0.0, float(found.max()) - trivial)

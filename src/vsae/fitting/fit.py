@@ -61,9 +61,9 @@ def fit(
             model, parts.training, parts.held_out,
             learn=learn, seed=parts.seed, callback=callback, checkpoint_path=states.training,
         )  # fmt: skip
-        fitted.shrinkage, withheld = assess(fitted, data, parts, seed)
+        assessed = assess(fitted, data, parts, seed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
-    fitted.residuals = calibrate(model, data, withheld, seed)
+    fitted.calibration = calibrate(fitted, data, assessed, seed)
     fitted.marginal_map = fit_prior(model, data, seed)
     states.remove()
     return fitted

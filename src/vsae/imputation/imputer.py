@@ -17,8 +17,7 @@ from vsae.data.batch import Batch
 from vsae.data.columns import Columns, Mask
 from vsae.data.encoding import Encoding, as_dtype
 from vsae.data.schema import DISCRETE, Block, Family, Schema
-from vsae.imputation.residual_quantiles import ResidualQuantiles
-from vsae.imputation.shrinkage import Shrinkage
+from vsae.imputation.calibration import Calibration
 from vsae.model.latent_model import ModelT, Noise
 
 CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
@@ -32,8 +31,7 @@ class Imputer(Generic[ModelT]):
 
     model: ModelT
     encoding: Encoding
-    shrinkage: Shrinkage | None = None
-    residuals: Mapping[str, ResidualQuantiles] = field(default_factory=dict)  # of drawn numbers, by block; none: normal
+    calibration: Calibration = field(default_factory=Calibration)
     turns: NDArray[np.int64] | None = None  # in which each attribute is drawn, (M,); None: one after the other
 
     @property

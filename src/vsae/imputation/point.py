@@ -40,7 +40,7 @@ def estimates(
     out: dict[str, NDArray[Any]] = {}
     for block in imputer.schema.blocks:
         out |= per_variable(block, np.concatenate([part[block.name] for part in parts]))
-    return out if imputer.shrinkage is None else imputer.shrinkage(out)
+    return imputer.calibration.estimates(out)
 
 
 @torch.no_grad()
@@ -61,9 +61,8 @@ def _average(imputer: Imputer[Any], name: str, draws: Draws, samples: int) -> ND
         return mean(distribution.mean)
     if encoding.affine(name):  # the mean may be taken first
         return encoding.expected(name, mean(distribution.mean), np.zeros(()))
-    # not the σ of draws: where a bound is the value of most cells, a mean was trained to go with its own
-    trained = distribution.trained_scale if isinstance(distribution, Gaussian) else distribution.scale
-    loc, scale = (x.flatten(0, 1).cpu().numpy() for x in (distribution.mean, trained))
+    # not as wide as draws: where a bound is the value of most cells, a mean was trained to go with its own σ
+    loc, scale = (x.flatten(0, 1).cpu().numpy() for x in (distribution.mean, distribution.scale))
     natural = torch.from_numpy(encoding.expected(name, loc, scale))
     return mean(natural.unflatten(0, distribution.mean.shape[:2]).to(imputer.device))
 

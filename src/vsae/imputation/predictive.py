@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,12 +19,32 @@ from torch import Tensor
 from vsae.data.batch import Batch
 from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE
+from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer, per_variable
-from vsae.imputation.moments import Moments, moments
-from vsae.imputation.residual_quantiles import ResidualQuantiles
+from vsae.model.latent_model import Draws, LatentModel
+from vsae.model.likelihoods import Gaussian, Vector
 
 _LATENT_DRAWS = 2  # mirrored, so that their mean is that of many
-_TAIL = 1e-6  # of a normal: the quantiles of 0 and 1 stay finite
+
+
+class Moments(NamedTuple):
+    """Of decoded numbers in standard units, over latents and members; (B, variables[, d]) both."""
+
+    estimate: Tensor
+    std: Tensor
+
+    @classmethod
+    def of(cls, model: LatentModel, draws: Draws, block: str, samples: int) -> Moments:
+        """How wide a cell's distribution is, those members say whose σ varies from cell to cell.
+
+        One σ a column is the same whether the row tells much of the cell or nothing: a mean of both kinds would be too
+        wide where a cell is all but known, and too narrow where nothing is known of it.
+        """
+        decoded = draws.data[block]
+        assert isinstance(decoded, Gaussian | Vector)
+        estimate, square = (draws.average(x, samples) for x in (decoded.mean, decoded.mean.double() ** 2))
+        variance = draws.average(decoded.scale**2, samples, model.members_with_cell_scale)
+        return cls(estimate.float(), (variance + (square - estimate**2).clamp_min(0.0)).sqrt().float())
 
 
 @dataclass(frozen=True)
@@ -33,15 +53,12 @@ class Predictive:
 
     numbers: Mapping[str, Moments]  # by block of numbers or vectors, (B, variables[, d])
     levels: Mapping[str, NDArray[np.float64]]  # by variable, (B, levels)
-    residuals: Mapping[str, ResidualQuantiles]
+    calibration: Calibration
 
     def quantile(self, name: str, variables: Sequence[int], rank: Tensor, chance: Tensor | None = None) -> Tensor:
-        """The values of some variables of a block at ranks (B, variables[, d]); entries of vectors are normal."""
+        """The values of some variables of a block at ranks (B, variables[, d])."""
         estimate, std = (x[:, list(variables)] for x in self.numbers[name])
-        if name not in self.residuals:
-            return estimate + std * torch.special.ndtri(rank.clamp(_TAIL, 1 - _TAIL)).to(std)
-        chance = None if chance is None else chance.to(std)
-        return self.residuals[name].only(variables).at(estimate, std, rank.to(std), chance)
+        return self.calibration.quantile(name, variables, estimate, std, rank, chance)
 
     def level(self, name: str, rank: NDArray[np.float64]) -> NDArray[np.int64]:
         """The codes at ranks (B,)."""
@@ -58,7 +75,7 @@ def predict(imputer: Imputer[Any], batch: Batch, only: Collection[str] | None = 
         draws = imputer.model.draws(batch, noise, only=only)
     blocks = [block for block in imputer.schema.blocks if only is None or block.name in only]
     numbers = {
-        block.name: moments(imputer.model, draws, block.name, noise.samples)
+        block.name: Moments.of(imputer.model, draws, block.name, noise.samples)
         for block in blocks
         if block in imputer.schema.standardised_blocks
     }
@@ -66,6 +83,4 @@ def predict(imputer: Imputer[Any], batch: Batch, only: Collection[str] | None = 
     for block in blocks:
         if block.family in DISCRETE:
             levels |= per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
-    if imputer.shrinkage is not None:
-        levels = imputer.shrinkage(levels)
-    return Predictive(numbers, levels, imputer.residuals)
+    return Predictive(numbers, imputer.calibration.estimates(levels), imputer.calibration)

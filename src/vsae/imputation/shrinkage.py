@@ -49,8 +49,8 @@ class Shrinkage:
     The mean of a vector is (1, d), which tells it from frequencies. Images are not shrunk.
     """
 
-    trivial: Mapping[str, NDArray[np.float64]]
-    weight: Mapping[str, float]
+    trivial: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    weight: Mapping[str, float] = field(default_factory=dict)
     scaling: Mapping[str, PlattScaling] = field(default_factory=dict)  # of variables with levels
 
     @classmethod

@@ -23,16 +23,10 @@ class Gaussian(Scored):
 
     loc: Tensor  # (E, B, variables)
     log_scale: Tensor  # broadcastable to it
-    trained_log_scale: Tensor | None = None  # before calibration; None: there was none
 
     @property
     def scale(self) -> Tensor:
         return self.log_scale.exp().expand_as(self.loc)
-
-    @property
-    def trained_scale(self) -> Tensor:
-        log_scale = self.log_scale if self.trained_log_scale is None else self.trained_log_scale
-        return log_scale.exp().expand_as(self.loc)
 
     @property
     def mean(self) -> Tensor:
@@ -144,7 +138,6 @@ class ScaledHead(Head):
 
     slow_log_scale: Tensor  # the weight that is trained
     per_cell: Tensor
-    widening: Tensor  # added to log σ in use, not in training: see calibration.py
 
     def __init__(self, members: int, columns: int, variance: Variance) -> None:
         super().__init__()
@@ -152,7 +145,6 @@ class ScaledHead(Head):
         per_cell = [variance == "cell" or (variance == "mixed" and e % 2 == 0) for e in range(members)]
         self.n_parameters = columns * (2 if any(per_cell) else 1)
         self.register_buffer("per_cell", torch.tensor(per_cell).float().view(-1, 1, 1))
-        self.register_buffer("widening", torch.zeros(members, 1, columns))
         start = torch.full((members, 1, columns), _FIXED_LOG_SCALE / PACE if variance == "fixed" else 0.0)
         if variance == "fixed":
             self.register_buffer("slow_log_scale", start, persistent=False)
@@ -164,15 +156,12 @@ class ScaledHead(Head):
         """log σ of each column, (E, 1, columns)"""
         return self.slow_log_scale * PACE
 
-    def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """loc, log σ, and the latter before calibration."""
+    def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor]:
+        """loc, log σ"""
         loc, cell = raw[..., : self.columns], raw[..., self.columns :]
         column = self.column_log_scale
         log_scale = column + self.per_cell * cell if cell.shape[-1] else column
-        trained = log_scale.clamp(*SCALE_RANGE)
-        return (
-            (loc, trained, None) if self.training else (loc, (log_scale + self.widening).clamp(*SCALE_RANGE), trained)
-        )
+        return loc, log_scale.clamp(*SCALE_RANGE)
 
 
 class GaussianHead(ScaledHead):
@@ -194,5 +183,5 @@ class VectorHead(ScaledHead):
         self.shape = (len(block), block.width)
 
     def forward(self, raw: Tensor) -> Vector:
-        loc, log_scale, _ = self._gaussian_parameters(raw)
-        return Vector(Gaussian(loc.unflatten(-1, self.shape), log_scale.unflatten(-1, self.shape)))
+        loc, log_scale = (x.unflatten(-1, self.shape) for x in self._gaussian_parameters(raw))
+        return Vector(Gaussian(loc, log_scale))

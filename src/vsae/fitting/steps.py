@@ -201,12 +201,16 @@ def refit(
 
 
 def calibrate(imputer: Imputer[Any], data: FitData, assessed: HeldOutPredictions, seed: int) -> Calibration:
-    """By what was assessed, and by known cells that are hidden for the purpose."""
-    if _has_widths(imputer):
-        batches = _calibration_batches(imputer, data.batch, seed)
-        usual, sparse = (held_out.known_cells(imputer, batches, w, seed) for w in (held_out.USUAL, held_out.SPARSE))
-        assessed = replace(assessed, usual=usual, sparse=sparse)
-    return Calibration.fit(imputer.schema, assessed, data.encoding.has_point_mass)
+    """By what was assessed before the refit, and by known cells that are hidden for the purpose after it."""
+    return Calibration.fit(imputer.schema, with_known(imputer, data, assessed, seed), data.encoding.has_point_mass)
+
+
+def with_known(imputer: Imputer[Any], data: FitData, assessed: HeldOutPredictions, seed: int) -> HeldOutPredictions:
+    if not _has_widths(imputer):
+        return assessed
+    batches = _calibration_batches(imputer, data.batch, seed)
+    usual, sparse = (held_out.known_cells(imputer, batches, w, seed) for w in (held_out.USUAL, held_out.SPARSE))
+    return replace(assessed, usual=usual, sparse=sparse)
 
 
 def _has_widths(imputer: Imputer[Any]) -> bool:

@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vsae.data.columns import Columns, Mask
-from vsae.data.schema import Family, Schema
-from vsae.imputation.residual_quantiles import NARROWEST, Predictions, ResidualQuantiles, fit_residuals
+from vsae.data.schema import Schema
+from vsae.imputation.residual_quantiles import Moments, Predictions, ResidualQuantiles, fit_residuals
 from vsae.imputation.shrinkage import Estimates, Shrinkage
+from vsae.model.generative import DataDistribution
+from vsae.model.likelihoods import Gaussian, Vector
 from vsae.storage.checkpoint import joined, part
 
 _KEPT_SURPLUS = 0.75  # the refit takes part of it back: 90 % intervals cover .89 with none, .93 with all of it
@@ -61,22 +63,23 @@ class Calibration:
 
     shrinkage: Shrinkage = field(default_factory=Shrinkage)
     residuals: Mapping[str, ResidualQuantiles] = field(default_factory=dict)  # by block of numbers
-    widths: Mapping[str, Tensor] = field(default_factory=dict)  # of entries over σ, by block of vectors: (variables, d)
+    widths: Mapping[str, Tensor] = field(
+        default_factory=dict
+    )  # of errors over the decoded σ, by block, (variables[, d])
 
     @classmethod
     def fit(cls, schema: Schema, held_out: HeldOutPredictions, point_mass: Mapping[str, Sequence[bool]]) -> Calibration:
         """`point_mass`: of the columns of each block of numbers, whether one value makes up much of them."""
         numbers = [block.name for block in schema.number_blocks if block.name in held_out.usual]
-        vectors = [block for block in schema.blocks if block.family is Family.VECTOR and block.name in held_out.usual]
         usual, sparse = ({name: blocks[name] for name in numbers} for blocks in (held_out.usual, held_out.sparse))
+        surplus = {name: _surplus(held_out, [name]) for name in held_out.usual}
+        surplus |= dict.fromkeys(numbers, _surplus(held_out, numbers))
         return cls(
             Shrinkage() if held_out.estimates is None else Shrinkage.fit(schema, *held_out.estimates),
             fit_residuals(usual, sparse, point_mass, _surplus(held_out, numbers)),
             {
-                block.name: (math.exp(_surplus(held_out, [block.name])) * _relative_error(held_out.usual[block.name]))
-                .view(len(block), block.width)
-                .cpu()
-                for block in vectors
+                name: math.exp(surplus[name]) * found.relative_error.view(-1, *schema.block[name].event).cpu()
+                for name, found in held_out.usual.items()
             },
         )
 
@@ -85,21 +88,23 @@ class Calibration:
         return self.shrinkage(estimates)
 
     def quantile(
-        self,
-        name: str,
-        variables: Sequence[int],
-        estimate: Tensor,
-        std: Tensor,
-        rank: Tensor,
-        chance: Tensor | None = None,
+        self, name: str, variables: Sequence[int], moments: Moments, rank: Tensor, chance: Tensor | None = None
     ) -> Tensor:
         """The values of some variables of a block at ranks (…, B, variables[, d]); see `ResidualQuantiles.at`."""
+        estimate, std, scale = moments
         if name in self.residuals:
             chance = None if chance is None else chance.to(std)
             return self.residuals[name].only(variables).at(estimate, std, rank.to(std), chance)
         if name in self.widths:
-            std = std * self.widths[name][list(variables)].to(std)
+            std = scale * self.widths[name][list(variables)].to(scale)
         return estimate + std * torch.special.ndtri(rank.clamp(_TAIL, 1 - _TAIL)).to(std)
+
+    def widened(self, data: DataDistribution) -> DataDistribution:
+        """Decoded distributions, with σ as large as errors are on average over the cells of a column."""
+        return {
+            name: x.widened(self.widths[name]) if isinstance(x, Gaussian | Vector) and name in self.widths else x
+            for name, x in data.items()
+        }
 
     def to_parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and JSON that `from_parts` makes a calibration of again."""
@@ -127,9 +132,3 @@ def _surplus(held_out: HeldOutPredictions, names: Sequence[str]) -> float:
     weight = torch.where(torch.isfinite(surplus), cells, 0.0)
     mean = (torch.where(weight > 0, surplus, 0.0) * weight).sum() / weight.sum().clamp_min(1)
     return max(0.0, _KEPT_SURPLUS * float(mean))
-
-
-def _relative_error(found: Predictions) -> Tensor:
-    """Root mean square of errors over that of σ, (columns,); 1 without any cells."""
-    off, variance = (((x**2) * found.cells).sum(0) for x in (found.x - found.estimate, found.std.clamp_min(NARROWEST)))
-    return torch.where(variance > 0, off / variance.clamp_min(NARROWEST**2), 1.0).sqrt()

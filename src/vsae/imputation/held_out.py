@@ -52,8 +52,8 @@ def _predictions(imputer: Imputer[Any], batch: Batch, visible: Tensor, known: Te
         hidden = (known & ~visible)[0][:, list(block.attributes)]
         x = batch.values[block.name][0]
         x = x[..., 0] if block.family is Family.INTERVAL else x
-        estimate, std, x = (part.flatten(1) for part in (*predicted[block.name], x))
-        found[block.name] = Predictions(estimate, std, x, hidden.repeat_interleave(block.width, dim=1))
+        estimate, std, scale, x = (part.flatten(1) for part in (*predicted[block.name], x))
+        found[block.name] = Predictions(estimate, std, scale, x, hidden.repeat_interleave(block.width, dim=1))
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,30 +21,11 @@ from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE
 from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer, per_variable
+from vsae.imputation.residual_quantiles import Moments
 from vsae.model.latent_model import Draws, LatentModel
 from vsae.model.likelihoods import Gaussian, Vector
 
 _LATENT_DRAWS = 2  # mirrored, so that their mean is that of many
-
-
-class Moments(NamedTuple):
-    """Of decoded numbers in standard units, over latents and members; (B, variables[, d]) both."""
-
-    estimate: Tensor
-    std: Tensor
-
-    @classmethod
-    def of(cls, model: LatentModel, draws: Draws, block: str, samples: int) -> Moments:
-        """How wide a cell's distribution is, those members say whose σ varies from cell to cell.
-
-        One σ a column is the same whether the row tells much of the cell or nothing: a mean of both kinds would be too
-        wide where a cell is all but known, and too narrow where nothing is known of it.
-        """
-        decoded = draws.data[block]
-        assert isinstance(decoded, Gaussian | Vector)
-        estimate, square = (draws.average(x, samples) for x in (decoded.mean, decoded.mean.double() ** 2))
-        variance = draws.average(decoded.scale**2, samples, model.members_with_cell_scale)
-        return cls(estimate.float(), (variance + (square - estimate**2).clamp_min(0.0)).sqrt().float())
 
 
 @dataclass(frozen=True)
@@ -57,8 +38,8 @@ class Predictive:
 
     def quantile(self, name: str, variables: Sequence[int], rank: Tensor, chance: Tensor | None = None) -> Tensor:
         """The values of some variables of a block at ranks (B, variables[, d])."""
-        estimate, std = (x[:, list(variables)] for x in self.numbers[name])
-        return self.calibration.quantile(name, variables, estimate, std, rank, chance)
+        moments = Moments(*(x[:, list(variables)] for x in self.numbers[name]))
+        return self.calibration.quantile(name, variables, moments, rank, chance)
 
     def level(self, name: str, rank: NDArray[np.float64]) -> NDArray[np.int64]:
         """The codes at ranks (B,)."""
@@ -75,7 +56,7 @@ def predict(imputer: Imputer[Any], batch: Batch, only: Collection[str] | None = 
         draws = imputer.model.draws(batch, noise, only=only)
     blocks = [block for block in imputer.schema.blocks if only is None or block.name in only]
     numbers = {
-        block.name: Moments.of(imputer.model, draws, block.name, noise.samples)
+        block.name: _moments(imputer.model, draws, block.name, noise.samples)
         for block in blocks
         if block in imputer.schema.standardised_blocks
     }
@@ -84,3 +65,17 @@ def predict(imputer: Imputer[Any], batch: Batch, only: Collection[str] | None = 
         if block.family in DISCRETE:
             levels |= per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
     return Predictive(numbers, imputer.calibration.estimates(levels), imputer.calibration)
+
+
+def _moments(model: LatentModel, draws: Draws, block: str, samples: int) -> Moments:
+    """For `std`, those members say how wide a cell's distribution is whose σ varies from cell to cell.
+
+    One σ a column is the same whether the row tells much of the cell or nothing: a mean of both kinds would be too wide
+    where a cell is all but known, and too narrow where nothing is known of it.
+    """
+    decoded = draws.data[block]
+    assert isinstance(decoded, Gaussian | Vector)
+    estimate, square = (draws.average(x, samples) for x in (decoded.mean, decoded.mean.double() ** 2))
+    between = (square - estimate**2).clamp_min(0.0)
+    own, every = (draws.average(decoded.scale**2, samples, m) for m in (model.members_with_cell_scale, None))
+    return Moments(estimate.float(), (own + between).sqrt().float(), every.sqrt().float())

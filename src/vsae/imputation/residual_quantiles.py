@@ -46,6 +46,14 @@ def interpolated(x: Tensor, y: Tensor, at: Tensor) -> Tensor:
     return torch.lerp(y0, y1, ((at - x0) / (x1 - x0).clamp_min(1e-12)).clamp(0.0, 1.0))
 
 
+class Moments(NamedTuple):
+    """Of the numbers of a block in standard units, over latents and members; (B, variables[, d]) each."""
+
+    estimate: Tensor
+    std: Tensor  # with what members and latents differ by
+    scale: Tensor  # σ as it is decoded, of all members
+
+
 @dataclass(frozen=True)
 class ResidualQuantiles:
     """Of the columns of a block: quantiles of (x - estimate) / width at some estimates, linear between these.
@@ -112,10 +120,11 @@ class ResidualQuantiles:
 
 
 class Predictions(NamedTuple):
-    """Of the cells of a block, in standard units, by all members together; (n, columns) each."""
+    """Moments of the cells of a block, (n, columns) each, and what was true; vectors have a column an entry."""
 
     estimate: Tensor
     std: Tensor
+    scale: Tensor
     x: Tensor
     cells: Tensor  # bool: those that were hidden
 
@@ -129,6 +138,12 @@ class Predictions(NamedTuple):
         """Of residuals in units of σ, of most of them: quantiles allow for outliers; (columns,), NaN without any."""
         size = (self.x - self.estimate).abs() / self.std.clamp_min(NARROWEST)
         return torch.log((size * self.cells).sum(0) / self.cells.sum(0))
+
+    @property
+    def relative_error(self) -> Tensor:
+        """Root mean square of residuals over that of the decoded σ, (columns,); 1 without any."""
+        off, variance = (((part**2) * self.cells).sum(0) for part in (self.x - self.estimate, self.scale))
+        return torch.where(variance > 0, off / variance.clamp_min(NARROWEST**2), 1.0).sqrt()
 
     @classmethod
     def joined(cls, parts: Sequence[Predictions]) -> Predictions:

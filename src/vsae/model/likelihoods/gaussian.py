@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from vsae.model.likelihoods.base import HALF_LOG_TAU, PACE, SCALE_RANGE, Head, S
 
 _FIXED_LOG_SCALE = 0.5 * math.log(0.5)  # variance ½: the negative log-likelihood is the squared error
 
+_LEAST_FACTOR = 1e-3  # of σ: its logarithm stays finite
 _NARROW = 1e-2  # an interval this narrow has mass density × width to six digits
 
 
@@ -39,6 +40,10 @@ class Gaussian(Scored):
     def sample(self, generator: torch.Generator | None = None, noise: Tensor | None = None) -> Tensor:
         """A draw; its `noise`, standard normal in each cell, (E, B, variables), may be given."""
         return self.loc + self.scale * (normal_like(self.loc, generator) if noise is None else noise)
+
+    def widened(self, factor: Tensor) -> Gaussian:
+        """The same with σ times a factor, broadcastable to it."""
+        return replace(self, log_scale=self.log_scale + factor.to(self.log_scale).clamp_min(_LEAST_FACTOR).log())
 
     def log_prob(self, values: Tensor) -> Tensor:
         return normal_log_density(values - self.loc, self.log_scale)
@@ -118,6 +123,9 @@ class Vector(Scored):
 
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return self.entries.sample(generator)
+
+    def widened(self, factor: Tensor) -> Vector:
+        return Vector(self.entries.widened(factor))
 
     def log_prob(self, values: Tensor) -> Tensor:
         return self.entries.log_prob(values).sum(-1)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import ablation, options, scaling, sizes
+from benchmarks.calibration import parts
 from benchmarks.generation import pages as generation
 from benchmarks.joint import page as joint
 from benchmarks.markup import MADE, markdown
@@ -124,7 +125,7 @@ Members of one run differ by {spread:.3f} (standard deviation, mean over the col
 
 NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
 `python -m benchmarks ablation` repeats it.
-{_whole_tables(results)}"""
+{_whole_tables(results)}{parts.section(results)}"""
 
 
 def _whole_tables(results: Path) -> str:

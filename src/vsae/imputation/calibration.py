@@ -63,9 +63,7 @@ class Calibration:
 
     shrinkage: Shrinkage = field(default_factory=Shrinkage)
     residuals: Mapping[str, ResidualQuantiles] = field(default_factory=dict)  # by block of numbers
-    widths: Mapping[str, Tensor] = field(
-        default_factory=dict
-    )  # of errors over the decoded σ, by block, (variables[, d])
+    widths: Mapping[str, Tensor] = field(default_factory=dict)  # of errors over decoded σ, by block, (variables[, d])
 
     @classmethod
     def fit(cls, schema: Schema, held_out: HeldOutPredictions, point_mass: Mapping[str, Sequence[bool]]) -> Calibration:

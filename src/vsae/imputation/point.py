@@ -27,7 +27,13 @@ def impute(
     imputer: Imputer[Any], columns: Columns, mask: Mask, *, draws: int | None = None, weighted: bool | None = None
 ) -> dict[str, NDArray[Any]]:
     """Every missing cell filled with its mean (numbers) or mode (levels) over latent draws and members."""
-    found = estimates(imputer, columns, mask, draws=draws, weighted=weighted)
+    return completed(imputer, columns, mask, estimates(imputer, columns, mask, draws=draws, weighted=weighted))
+
+
+def completed(
+    imputer: Imputer[Any], columns: Columns, mask: Mask, found: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Every missing cell filled with what estimates make of it."""
     return imputer.fill(columns, mask, _point(imputer, found))
 
 

@@ -113,7 +113,7 @@ def ablation_page(results: Path) -> str | None:
         [np.std([m[measure] for m in row["alone"]], ddof=1)
          for (_, measure), runs in cells[ablation.WHOLE].items() for row in runs if len(row["alone"]) > 1]
     )  # fmt: skip
-    return f"""{MADE.format(source="results/ablation.jsonl and whole.jsonl")}
+    return f"""{MADE.format(source="results/ablation.jsonl, whole.jsonl and calibration-parts.jsonl")}
 # What each ingredient does
 
 The default with one thing taken away or changed; MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows,

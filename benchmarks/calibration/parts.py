@@ -1,7 +1,8 @@
 """The calibration with one of its parts taken away at a time: what is each of them worth?
 
-One fit serves all parts: a calibration is fitted to predictions of held-out cells, which are made once. Cells are scored
-one by one, given what their row shows: the point estimate, the distribution of a number, the probabilities of levels.
+One fit serves all parts: a calibration is fitted to predictions of held-out cells, which are made once. Cells are
+scored one by one, given what their row shows: the point estimate, the distribution of a number, the probabilities of
+levels.
 """
 
 from __future__ import annotations
@@ -251,8 +252,9 @@ def section(results: Path) -> str:
     parts = [
         paragraph(
             "Between the model and a cell stands a calibration, fitted to held-out cells. Here each of its parts is",
-            f"taken away, one at a time, from the same fits of `effort={EFFORT!r}`: {listed(all_values(rows, 'table'))};",
-            f"seeds {listed(all_values(rows, 'seed'))}. Cells are scored one by one, given what their row shows, in the",
+            f'taken away, one at a time, from the same fits of `effort="{EFFORT}"`, to',
+            f"{listed(all_values(rows, 'table'))}; seeds {listed(all_values(rows, 'seed'))}.",
+            "Cells are scored one by one, given what their row shows, in the",
             "rows that were fitted (in sample) and in new ones. The first line is the calibration as it is; the others",
             "are changes from it, of errors in percent, and their standard errors over tables and seeds: a change of",
             "less than two of these may be chance. A part is counted on the tables that have it.",

@@ -212,7 +212,8 @@ def _widths(found: Predictions, column: int, slope: Tensor) -> tuple[Tensor, Ten
     estimate, std, x = found.column(column)
     off = (x - estimate).abs()
     if len(std) < 2:
-        return torch.arange(_WIDTHS + 2.0).to(std), torch.arange(_WIDTHS + 2.0).to(std)
+        line = torch.linspace(-_BEYOND, _BEYOND, _WIDTHS + 2).to(std)
+        return line, line
     log_std, order = std.clamp_min(NARROWEST).log().sort()
     scaled = off[order] / torch.exp(slope * log_std)
     whole, half = scaled.mean().clamp_min(NARROWEST), max(len(std) / 4, _FEWEST_CELLS) / 2

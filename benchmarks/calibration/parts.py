@@ -31,7 +31,7 @@ from benchmarks.store import Row
 from vsae.data.schema import DISCRETE, Schema
 from vsae.evaluation.metrics import mean_mode
 from vsae.fitting.fitted import FittedVSAE
-from vsae.fitting.presets import config_for
+from vsae.fitting.presets import Effort, config_for
 from vsae.fitting.steps import FitData, assess, refit, split, with_known
 from vsae.imputation.calibration import Calibration, HeldOutPredictions
 from vsae.imputation.point import completed
@@ -42,7 +42,7 @@ from vsae.training.em import learn
 from vsae.training.loop import train
 
 GRID = Grid(CORE.tables, (("mcar", 0.5), ("mar", 0.3)), (11, 12, 13))
-EFFORT = "fast"
+EFFORT: Effort = "fast"
 WHOLE, NONE = "the whole", "nothing is calibrated"
 PREDICTED = (np.arange(20) + 0.5) / 20  # ranks whose quantile losses add up to the CRPS
 INTERVAL = (0.05, 0.95)

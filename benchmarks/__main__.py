@@ -21,6 +21,7 @@ COMMANDS = {
     "generation": ("benchmarks.generation.jobs", "Generated rows against real ones, beside other generators."),
     "conditions": ("benchmarks.generation.conditions", "Rows generated under a condition, against a simulator's."),
     "calibration": ("benchmarks.calibration.jobs", "Draws for missing cells against the values that were hidden."),
+    "calibration-parts": ("benchmarks.calibration.parts", "The calibration without one of its parts at a time."),
     "joint": ("benchmarks.joint.jobs", "Draws for columns that are missing together: do they belong together?"),
     "exact": ("benchmarks.joint.exact", "Totals and their parts, starts and ends: do relations hold?"),
     "draw-times": ("benchmarks.joint.times", "Seconds and memory of draws and intervals after a fit."),

@@ -66,8 +66,7 @@ def measured(table: str, variant: str, mechanism: str, rate: float, seed: int, d
     fitted = fit(rows.schema, rows.columns, mask, config, seed=seed, device=device)
     seconds = time.perf_counter() - began
     singles = (
-        FittedVSAE(fitted.model.select_members([e]), fitted.encoding, shrinkage=fitted.shrinkage)
-        for e in range(config.members)
+        FittedVSAE(fitted.model.select_members([e]), fitted.encoding, fitted.calibration) for e in range(config.members)
     )
     alone = [data.errors(rows, mask, member.impute(rows.columns, mask)) for member in singles]
     together = data.errors(rows, mask, fitted.impute(rows.columns, mask))

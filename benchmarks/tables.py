@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import ablation, options, scaling, sizes
+from benchmarks.calibration import parts
 from benchmarks.generation import pages as generation
 from benchmarks.joint import page as joint
 from benchmarks.markup import MADE, markdown
@@ -112,7 +113,7 @@ def ablation_page(results: Path) -> str | None:
         [np.std([m[measure] for m in row["alone"]], ddof=1)
          for (_, measure), runs in cells[ablation.WHOLE].items() for row in runs if len(row["alone"]) > 1]
     )  # fmt: skip
-    return f"""{MADE.format(source="results/ablation.jsonl and whole.jsonl")}
+    return f"""{MADE.format(source="results/ablation.jsonl, whole.jsonl and calibration-parts.jsonl")}
 # What each ingredient does
 
 The default with one thing taken away or changed; MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows,
@@ -124,7 +125,7 @@ Members of one run differ by {spread:.3f} (standard deviation, mean over the col
 
 NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
 `python -m benchmarks ablation` repeats it.
-{_whole_tables(results)}"""
+{_whole_tables(results)}{parts.section(results)}"""
 
 
 def _whole_tables(results: Path) -> str:

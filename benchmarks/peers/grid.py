@@ -137,7 +137,7 @@ def unanswered(job: Job, processes: Processes, *fields: str) -> Row:
 
 
 def add_grid_options(
-    parser: argparse.ArgumentParser, tables: Iterable[str], methods: Iterable[str], grid: Grid | None = None
+    parser: argparse.ArgumentParser, tables: Iterable[str], methods: Iterable[str] | None, grid: Grid | None = None
 ) -> None:
     """`grid` is the one that is taken where the options do not say, if there is no choice of grids."""
     defaults = ["Default: those of the grid."] * 3
@@ -148,7 +148,8 @@ def add_grid_options(
     options.several(parser, "--tables", f"The tables. {defaults[0]}", tables)
     options.several(parser, "--mechanisms", how, type=options.usage(mechanism_and_rate), metavar="NAME+RATE")
     options.several(parser, "--seeds", f"The seeds of splits and masks. {defaults[2]}", type=int, metavar="SEED")
-    options.several(parser, "--methods", "The methods. Default: all.", methods)
+    if methods is not None:
+        options.several(parser, "--methods", "The methods. Default: all.", methods)
 
 
 def run_grid(

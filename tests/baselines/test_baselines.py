@@ -259,7 +259,7 @@ def test_weighted_estimates_and_draws_have_the_exact_conditional_mean():
     columns = {name: toy.x[0, :, i].numpy() for i, name in enumerate(names)}
     mask = np.ones((200, 4), dtype=bool)
     mask[:, 3] = False
-    parts = {"loc": 0.0, "scale": 1.0, "low": -np.inf, "high": np.inf, "decimals": 7, "common": np.nan}
+    parts = {"loc": 0.0, "scale": 1.0, "low": -np.inf, "high": np.inf, "decimals": 7, "point_mass": np.nan}
     unit = {part: {"gaussian": np.full(4, value)} for part, value in parts.items()}
     fitted = FittedModel(toy.model.float(), Encoding(toy.model.schema, **unit, scaling="standard"))
     toy.weight, seen = toy.weight.float(), toy.weight[:, :3].double()

@@ -78,11 +78,11 @@ def test_it_survives_a_file(tmp_path):
     columns |= {"clear": rng.integers(0, 3, 120), "coin": rng.integers(0, 2, 120)}
     mask = rng.random((120, 4)) < 0.7
     fitted = fit(SCHEMA, columns, mask, VSAEConfig(steps=40, members=1))
-    assert fitted.shrinkage is not None
+    assert fitted.calibration.shrinkage.weight
     fitted.save(tmp_path / "model")
     again = FittedVSAE.load(tmp_path / "model")
-    assert again.shrinkage is not None
-    assert json.dumps(again.shrinkage.to_json()) == json.dumps(fitted.shrinkage.to_json())
+    one, other = (f.calibration.shrinkage.to_json() for f in (fitted, again))
+    assert json.dumps(one) == json.dumps(other)
     before, after = (f.impute(columns, mask) for f in (fitted, again))
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
@@ -91,8 +91,8 @@ def test_it_can_be_switched_off():
     rng = np.random.default_rng(1)
     columns, mask = {"a": rng.normal(size=80), "b": rng.normal(size=80)}, rng.random((80, 2)) < 0.7
     schema = Schema([real("a"), real("b")])
-    assert fit(schema, columns, mask, VSAEConfig(steps=10, members=1, shrinkage=False)).shrinkage is None
-    assert fit(schema, columns, mask, VSAEConfig.paper(epochs=1)).shrinkage is None
+    for config in (VSAEConfig(steps=10, members=1, shrinkage=False), VSAEConfig.paper(epochs=1)):
+        assert not fit(schema, columns, mask, config).calibration.shrinkage.weight
 
 
 def overconfident(n: int, seed: int):
@@ -149,8 +149,8 @@ def test_levels_are_drawn_as_often_as_is_stated():
     }
     mask = rng.random((400, 4)) < 0.6
     fitted = fit(schema, columns, mask, VSAEConfig(steps=80, members=2))
-    assert fitted.shrinkage is not None
-    fitted.shrinkage = replace(fitted.shrinkage, weight=dict.fromkeys(columns, 0.3))
+    other = replace(fitted.calibration.shrinkage, weight=dict.fromkeys(columns, 0.3))
+    fitted.calibration = replace(fitted.calibration, shrinkage=other)
     stated, tables = fitted.probabilities(columns, mask), fitted.draw(columns, mask, 200)
     for i, name in enumerate(columns):
         hidden, levels = ~mask[:, i], np.arange(stated[name].shape[1])

@@ -38,7 +38,7 @@ Scaling = Literal["standard", "minmax"]
 _BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
 MOST_DECIMALS = 7  # numbers with so many come as they are
 _DECIMALS = range(-3, MOST_DECIMALS)  # that numbers may have
-_COMMON = 0.1  # of a column's cells; well below the share at which draws take it for a point mass (calibration.py)
+_POINT_MASS = 0.3  # of a column's cells have the same value: the one rule, which draws go by, too
 _HIT = 1e-5  # standard units; float32 has seven digits
 _SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
 
@@ -62,22 +62,22 @@ class Encoding:
     low: Mapping[str, NDArray[np.float64]]  # least and greatest value seen, in standard units
     high: Mapping[str, NDArray[np.float64]]
     decimals: Mapping[str, NDArray[np.int64]]  # of the values seen; -1 are tens, MOST_DECIMALS: any number
-    common: Mapping[str, NDArray[np.float64]]  # the value that many cells of a column share, or NaN; in natural units
+    point_mass: Mapping[str, NDArray[np.float64]]  # the value that makes up much of a column, or NaN; in natural units
     scaling: Scaling = "standard"
 
     @classmethod
     def fit(cls, schema: Schema, columns: Columns, mask: Mask, scaling: Scaling = "standard") -> Encoding:
         check_mask(schema, mask)
-        loc, scale, low, high, decimals, common = {}, {}, {}, {}, {}, {}
+        loc, scale, low, high, decimals, point_mass = {}, {}, {}, {}, {}, {}
         for block in schema.standardised_blocks:
             natural = stack(block, columns, mask)  # NaN where not observed
             warped = _warp(block, natural)
-            decimals[block.name], common[block.name] = _decimals(block, natural), _common(block, natural)
+            decimals[block.name], point_mass[block.name] = _decimals(block, natural), _point_mass(block, natural)
             loc[block.name], scale[block.name] = _location_and_scale(warped, scaling)
             y = (warped - loc[block.name]) / scale[block.name]
             low[block.name] = np.nan_to_num(np.fmin.reduce(y, axis=0), nan=0.0)
             high[block.name] = np.nan_to_num(np.fmax.reduce(y, axis=0), nan=0.0)
-        return cls(schema, loc, scale, low, high, decimals, common, scaling)
+        return cls(schema, loc, scale, low, high, decimals, point_mass, scaling)
 
     def encode(self, columns: Columns, mask: Mask) -> Batch:
         """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""
@@ -105,7 +105,7 @@ class Encoding:
     def decode(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Standard units → columns in natural units, of the blocks given; `values` holds a single number per count.
 
-        Numbers have as many decimals as those seen; what is meant for the value that many cells share is that value.
+        Numbers have as many decimals as those seen; what is meant for the value of a point mass is that value.
         """
         columns: dict[str, NDArray[Any]] = {}
         for block in self.schema.blocks:
@@ -136,6 +136,11 @@ class Encoding:
         return np.asarray(
             sum(w * point for w, point in zip(weights / weights.sum(), points, strict=True)), dtype=np.float64
         )
+
+    @property
+    def has_point_mass(self) -> dict[str, list[bool]]:
+        """Whether one value makes up much of a column, of those of each block of numbers."""
+        return {b.name: (~np.isnan(self.point_mass[b.name])).tolist() for b in self.schema.number_blocks}
 
     def affine(self, name: str) -> bool:
         """Whether the block's variables are only shifted and scaled, and unbounded."""
@@ -174,9 +179,9 @@ class Encoding:
     def _natural(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
         x = self.rounded(block, _unwarp(block, self._unstandardise(block, y)))
         if block.family is not Family.VECTOR:
-            common = self.common[block.name]
+            value = self.point_mass[block.name]
             with np.errstate(invalid="ignore"):  # NaN is near nothing
-                x = np.where(np.abs(y - self._standardise(block, _warp(block, common))) < _HIT, common, x)
+                x = np.where(np.abs(y - self._standardise(block, _warp(block, value))) < _HIT, value, x)
         # for a draw this is exactly the interval likelihood: a bound owns the tail behind it
         return self.admissible(block.name, x) if block.family is Family.INTERVAL else x
 
@@ -254,17 +259,17 @@ def _fewest_decimals(x: NDArray[np.float64]) -> int:
         return next((d for d in _DECIMALS if (np.abs(np.round(x, d) - x) <= last_bits).all()), _DECIMALS.stop)
 
 
-def _common(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _point_mass(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     >>> from vsae.data.schema import Schema, real
     >>> (block,) = Schema([real("a"), real("b")]).blocks
-    >>> _common(block, np.array([[0.0, 1.0], [0.0, 2.0], [1.5, np.nan], [np.nan, 4.0]]))
+    >>> _point_mass(block, np.array([[0.0, 1.0], [0.0, 2.0], [1.5, np.nan], [np.nan, 4.0]]))
     array([ 0., nan])
     """
     found = np.full(len(block), np.nan)
     for j in range(0 if block.family is Family.VECTOR else len(block)):
         values, counts = np.unique(x[:, j][~np.isnan(x[:, j])], return_counts=True)
-        if len(values) and counts.max() > max(_COMMON * counts.sum(), 1):
+        if len(values) and counts.max() > max(_POINT_MASS * counts.sum(), 1):
             found[j] = values[counts.argmax()]
     return found
 

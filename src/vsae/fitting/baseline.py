@@ -12,7 +12,7 @@ from vsae.data.columns import Columns, Mask
 from vsae.data.randomness import private_rng
 from vsae.data.schema import Schema
 from vsae.fitting.fitted import FittedModel
-from vsae.fitting.steps import FitData, fit_shrinkage, kept_if_diverged, refit, split
+from vsae.fitting.steps import FitData, assess, calibrate, kept_if_diverged, refit, split
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import LatentModel
 from vsae.model.vsae import VSAE
@@ -31,15 +31,16 @@ def fit_baseline(
     device: torch.device | str | None = None,
     callback: Callback | None = None,
 ) -> FittedModel[Baseline]:
-    """Fit one of `vsae.baselines.BASELINES`. It has no joint prior, and its σ is as it was trained."""
+    """Fit one of `vsae.baselines.BASELINES`. It has no joint prior."""
     config = config or baseline_config(kind, schema)
     data = FitData.of(schema, columns, mask, config, device)
     model, parts = split(kind, data, config, seed)
     fitted: FittedModel[Baseline] = FittedModel(model, data.encoding)
     with kept_if_diverged(fitted):
         fitted.history = train(model, parts.training, parts.held_out, learn=learn, seed=parts.seed, callback=callback)
-        fitted.shrinkage = fit_shrinkage(fitted, data, parts.training)
+        assessed = assess(fitted, data, parts, seed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback)
+    fitted.calibration = calibrate(fitted, data, assessed, seed)
     return fitted
 
 

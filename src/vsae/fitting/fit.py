@@ -64,10 +64,10 @@ def fit(
             model, parts.training, parts.held_out,
             learn=learn, seed=parts.seed, callback=callback, checkpoint_path=states.training,
         )  # fmt: skip
-        fitted.shrinkage, withheld = assess(fitted, data, parts, seed)
-        fitted.relations = find_relations(fitted, data, parts.training)
+        assessed = assess(fitted, data, parts, seed)
+        fitted.relations = find_relations(fitted, data, parts.training, assessed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
-    fitted.residuals = calibrate(model, data, withheld, seed)
+    fitted.calibration = calibrate(fitted, data, assessed, seed)
     fitted.tilts = tilts_of(fitted, columns, mask, mechanism, seed)
     fitted.marginal_map = fit_prior(model, data, seed)
     states.remove()

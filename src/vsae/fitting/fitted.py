@@ -23,10 +23,9 @@ from vsae.generation.marginals import MarginalMap
 from vsae.generation.rows import RowGenerator, generating_members
 from vsae.imputation import draws as drawing
 from vsae.imputation import point
+from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.linear_relations import LinearRelations
-from vsae.imputation.residual_quantiles import ResidualQuantiles
-from vsae.imputation.shrinkage import Shrinkage
 from vsae.imputation.tilts import Tilts
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import ModelT, resolve_device
@@ -34,7 +33,7 @@ from vsae.model.vsae import VSAE
 from vsae.storage import checkpoint
 from vsae.training.history import History
 
-_ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals", "common")
+_ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals", "point_mass")
 
 
 @dataclass
@@ -158,8 +157,7 @@ class FittedVSAE(FittedModel[VSAE]):
         for part in _ENCODING_PARTS:
             blocks = getattr(self.encoding, part)
             groups[f"encoding.{part}"] = {name: torch.from_numpy(x) for name, x in blocks.items()}
-        for name, residuals in self.residuals.items():
-            groups[f"residuals.{name}"] = residuals.to_tensors()
+        groups["calibration"], calibration = self.calibration.to_parts()
         if self.relations is not None:
             groups["relations"] = self.relations.to_tensors()
         arrays = {} if self.marginal_map is None else self.marginal_map.to_arrays()
@@ -172,7 +170,7 @@ class FittedVSAE(FittedModel[VSAE]):
             "turns": None if self.turns is None else self.turns.tolist(),
             "tilts": self.tilts.to_json(),
             "relations": None if self.relations is None else list(self.relations.names),
-            "shrinkage": None if self.shrinkage is None else self.shrinkage.to_json(),
+            "calibration": calibration,
         }
         return checkpoint.joined(groups), content
 
@@ -188,13 +186,11 @@ class FittedVSAE(FittedModel[VSAE]):
         parts = {
             part: {name: tensors[f"encoding.{part}.{name}"].numpy() for name in blocks} for part in _ENCODING_PARTS
         }
-        residuals = {name: checkpoint.part(tensors, f"residuals.{name}") for name in blocks}
         marginals = {name: x.numpy() for name, x in checkpoint.part(tensors, "marginals").items()}
         return cls(
             model.to(device).eval(),
             Encoding(schema, **parts, scaling=content["scaling"]),
-            None if content["shrinkage"] is None else Shrinkage.from_json(content["shrinkage"]),
-            {name: ResidualQuantiles.from_tensors(found) for name, found in residuals.items() if found},
+            Calibration.from_parts(schema, checkpoint.part(tensors, "calibration"), content["calibration"]),
             None
             if content["relations"] is None
             else LinearRelations.from_tensors(schema, content["relations"], checkpoint.part(tensors, "relations")),

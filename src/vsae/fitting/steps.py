@@ -25,11 +25,10 @@ from vsae.data.schema import Kind, Schema
 from vsae.fitting.fitted import FittedModel
 from vsae.generation.marginals import MarginalMap
 from vsae.generation.rows import RowGenerator, generating_members
-from vsae.imputation import calibration, point
+from vsae.imputation import held_out
+from vsae.imputation.calibration import Calibration, HeldOutPredictions
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.linear_relations import LinearRelations
-from vsae.imputation.residual_quantiles import ResidualQuantiles
-from vsae.imputation.shrinkage import Shrinkage
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import LatentModel, ModelT, resolve_device
 from vsae.model.vsae import VSAE
@@ -39,7 +38,6 @@ from vsae.training.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
 _FEWEST_ROWS_TO_SPLIT = 50  # below that no row can be spared: cells of training rows are scored instead
-_SHRINKAGE_DRAWS = 4  # of z: point estimates are level with those of ten
 _REFIT_RATE = 0.3  # of the peak learning rate: to take the new cells in, not to start over
 _MOST_CALIBRATION_ROWS = 2000  # likewise
 _CALIBRATION_NUMBERS = 2**21  # cells of all members; a dozen floats are kept of each: 100 MB
@@ -142,45 +140,33 @@ def withhold(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, He
     return data.take(order[held:]), HeldOut.of(schema, Batch(rows.values, rows.mask, withheld))
 
 
-# --- assess: what the withheld cells say, while they still are withheld
+# --- assess: what the model says of the withheld cells, while they still are withheld
 
 
-def assess(
-    imputer: Imputer[VSAE], data: FitData, parts: Split, seed: int
-) -> tuple[Shrinkage | None, calibration.Withheld | None]:
-    """How far estimates are to shrink, and what is known of errors on cells that training has not seen."""
-    withheld = None
-    if _has_scale(imputer.model):
-        batches = _batches_to_calibrate_by(imputer.model, parts.training, seed)
-        withheld = calibration.assess_withheld(imputer.model, batches, seed)
-    return fit_shrinkage(imputer, data, parts.training), withheld
+def assess(imputer: Imputer[Any], data: FitData, parts: Split, seed: int) -> HeldOutPredictions:
+    """Of withheld cells, and of cells that were trained on, to compare with; of none where none were withheld."""
+    training, found = parts.training, HeldOutPredictions()
+    if training.withheld is None or not training.withheld.any():
+        return found
+    if imputer.model.config.shrinkage:
+        withheld = training.withheld.cpu().numpy()
+        rows = withheld.any(axis=1)
+        found = replace(found, estimates=held_out.withheld_estimates(imputer, *data.rows(rows), withheld[rows]))
+    if not _has_widths(imputer):
+        return found
+    batches = _calibration_batches(imputer, training, seed)
+    withheld_cells = held_out.withheld_cells(imputer, batches)
+    return replace(found, withheld=withheld_cells, trained=held_out.known_cells(imputer, batches, held_out.USUAL, seed))
 
 
-def fit_shrinkage(imputer: Imputer[Any], data: FitData, training: Batch) -> Shrinkage | None:
-    """By the withheld cells; None where there are none, or where it is not wanted."""
-    if not imputer.model.config.shrinkage or training.withheld is None:
-        return None
-    withheld = training.withheld.cpu().numpy()
-    rows = withheld.any(axis=1)
-    if not rows.any():
-        return None
-    (columns, mask), withheld = data.rows(rows), withheld[rows]
-    estimates = point.estimates(imputer, columns, mask & ~withheld, draws=_SHRINKAGE_DRAWS)
-    return Shrinkage.fit(imputer.schema, columns, mask, withheld, estimates)
-
-
-def find_relations(imputer: Imputer[VSAE], data: FitData, training: Batch) -> LinearRelations | None:
+def find_relations(
+    imputer: Imputer[VSAE], data: FitData, training: Batch, assessed: HeldOutPredictions
+) -> LinearRelations | None:
     """That hold among the cells trained on, and are borne out by the withheld ones."""
-    if imputer.model.linear_imputation() is None or training.withheld is None:
+    if imputer.model.linear_imputation() is None or training.withheld is None or assessed.estimates is None:
         return None
-    withheld = training.withheld.cpu().numpy()
-    relations = LinearRelations.fit(data.encoding, data.columns, data.mask & ~withheld)
-    if relations is None:
-        return None
-    rows = withheld.any(axis=1)
-    (columns, mask), withheld = data.rows(rows), withheld[rows]
-    estimates = point.estimates(imputer, columns, mask & ~withheld, draws=_SHRINKAGE_DRAWS)
-    return relations.borne_out(columns, mask, withheld, estimates)
+    relations = LinearRelations.fit(data.encoding, data.columns, data.mask & ~training.withheld.cpu().numpy())
+    return None if relations is None else relations.borne_out(*assessed.estimates)
 
 
 # --- refit
@@ -225,23 +211,27 @@ def refit(
 # --- calibrate
 
 
-def calibrate(
-    model: VSAE, data: FitData, withheld: calibration.Withheld | None, seed: int
-) -> dict[str, ResidualQuantiles]:
-    """Set σ to the errors that are made; gives how they are distributed, by block of numbers."""
-    if not _has_scale(model):
-        return {}
-    return calibration.calibrate(model, _batches_to_calibrate_by(model, data.batch, seed), withheld, seed)
+def calibrate(imputer: Imputer[Any], data: FitData, assessed: HeldOutPredictions, seed: int) -> Calibration:
+    """By what was assessed before the refit, and by known cells that are hidden for the purpose after it."""
+    return Calibration.fit(imputer.schema, with_known(imputer, data, assessed, seed), data.encoding.has_point_mass)
 
 
-def _has_scale(model: VSAE) -> bool:
-    """Whether there is a σ to set right."""
-    return model.config.variance != "fixed" and bool(model.schema.standardised_blocks)
+def with_known(imputer: Imputer[Any], data: FitData, assessed: HeldOutPredictions, seed: int) -> HeldOutPredictions:
+    if not _has_widths(imputer):
+        return assessed
+    batches = _calibration_batches(imputer, data.batch, seed)
+    usual, sparse = (held_out.known_cells(imputer, batches, w, seed) for w in (held_out.USUAL, held_out.SPARSE))
+    return replace(assessed, usual=usual, sparse=sparse)
 
 
-def _batches_to_calibrate_by(model: VSAE, data: Batch, seed: int) -> list[Batch]:
+def _has_widths(imputer: Imputer[Any]) -> bool:
+    """Whether cells are drawn from a distribution of their own that could be too narrow or too wide."""
+    return imputer.knows_every_subset and bool(imputer.schema.standardised_blocks)
+
+
+def _calibration_batches(imputer: Imputer[Any], data: Batch, seed: int) -> list[Batch]:
     """Of some rows, if possible such as have withheld cells."""
-    schema, config = model.schema, model.config
+    schema, config = imputer.schema, imputer.model.config
     with private_rng(seed, data.mask.device):
         rows = torch.randperm(data.rows, device=data.mask.device)
     if data.withheld is not None:

@@ -38,16 +38,17 @@ def score_samples(
     for _, batch in imputer.chunks(columns, mask, noise.samples):
         turns = torch.from_numpy(turn).to(imputer.device)
         with private_rng(seed, imputer.device):
-            scores = [_log_given(imputer.model, batch, turns < t, turns == t, noise) for t in range(turns.max() + 1)]
+            scores = [_log_given(imputer, batch, turns < t, turns == t, noise) for t in range(turns.max() + 1)]
         parts.append((torch.stack(scores).sum(0) + _log_mask(rows, batch.mask[0], seed)).cpu().numpy())
     slopes = imputer.encoding.log_jacobian(columns, mask).values()  # 0 where not observed
     slope = sum(x.reshape(len(mask), -1).sum(axis=1) for x in slopes)
     return np.concatenate(parts) + slope
 
 
-def _log_given(model: VSAE, batch: Batch, before: Tensor, now: Tensor, noise: Noise) -> Tensor:
+def _log_given(imputer: Imputer[VSAE], batch: Batch, before: Tensor, now: Tensor, noise: Noise) -> Tensor:
     """log p(what is observed of `now` | what is observed of `before`), attributes (M,) bool both; (B,) float64."""
-    data = model.draws(batch.with_mask(batch.mask & before), noise).data
+    model = imputer.model
+    data = imputer.calibration.widened(model.draws(batch.with_mask(batch.mask & before), noise).data)
     rows = batch.repeated(noise.samples)
     score = (model.log_likelihood(data, rows) * (rows.mask & now)).sum(-1)  # (E, S·B)
     score = score.double().unflatten(1, (noise.samples, -1)).flatten(0, 1)

@@ -34,7 +34,7 @@ _CANDIDATES = 20_000  # latents drawn for a condition, at least: one row in a th
 _CANDIDATE_NUMBERS = 2**27  # floats of all of them: half a gigabyte
 _MARGINALS = -2  # the stream of random numbers of all this
 _FEW_EFFECTIVE = 100  # candidates: with fewer, generated rows are visibly alike
-_OWN_NOISE = 0.7  # of σ, which is set to what an imputation is off: a generated latent knows more (decisions/0010)
+_OWN_NOISE = 0.7  # of σ: a generated latent knows more of its cell than that of a missing one (decisions/0010)
 
 
 def generating_members(model: VSAE) -> VSAE:

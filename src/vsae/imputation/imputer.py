@@ -17,9 +17,8 @@ from vsae.data.batch import Batch
 from vsae.data.columns import Columns, Mask
 from vsae.data.encoding import Encoding, as_dtype
 from vsae.data.schema import DISCRETE, Block, Family, Schema
+from vsae.imputation.calibration import Calibration
 from vsae.imputation.linear_relations import LinearRelations
-from vsae.imputation.residual_quantiles import ResidualQuantiles
-from vsae.imputation.shrinkage import Shrinkage
 from vsae.imputation.tilts import Tilts
 from vsae.model.latent_model import ModelT, Noise
 
@@ -34,8 +33,7 @@ class Imputer(Generic[ModelT]):
 
     model: ModelT
     encoding: Encoding
-    shrinkage: Shrinkage | None = None
-    residuals: Mapping[str, ResidualQuantiles] = field(default_factory=dict)  # of drawn numbers, by block; none: normal
+    calibration: Calibration = field(default_factory=Calibration)
     relations: LinearRelations | None = None  # None: no number is determined by others
     tilts: Tilts = field(default_factory=Tilts)  # of what is missing because of its own value
     turns: NDArray[np.int64] | None = None  # in which each attribute is drawn, (M,); None: one after the other

@@ -29,7 +29,13 @@ def impute(
     imputer: Imputer[Any], columns: Columns, mask: Mask, *, draws: int | None = None, weighted: bool | None = None
 ) -> dict[str, NDArray[Any]]:
     """Every missing cell filled with its mean (numbers) or mode (levels) over latent draws and members."""
-    found = estimates(imputer, columns, mask, draws=draws, weighted=weighted)
+    return completed(imputer, columns, mask, estimates(imputer, columns, mask, draws=draws, weighted=weighted))
+
+
+def completed(
+    imputer: Imputer[Any], columns: Columns, mask: Mask, found: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Every missing cell filled with what estimates make of it."""
     return imputer.fill(columns, mask, _point(imputer, found))
 
 
@@ -42,8 +48,7 @@ def estimates(
     out: dict[str, NDArray[Any]] = {}
     for block in imputer.schema.blocks:
         out |= per_variable(block, np.concatenate([part[block.name] for part in parts]))
-    if imputer.shrinkage is not None:
-        out = imputer.shrinkage(out)
+    out = imputer.calibration.estimates(out)
     if imputer.tilts:
         out = _tilted(imputer, columns, mask, out)
     return out if imputer.relations is None else imputer.relations.estimates(columns, mask, out)
@@ -67,9 +72,8 @@ def _average(imputer: Imputer[Any], name: str, draws: Draws, samples: int) -> ND
         return mean(distribution.mean)
     if encoding.affine(name):  # the mean may be taken first
         return encoding.expected(name, mean(distribution.mean), np.zeros(()))
-    # not the σ of draws: where a bound is the value of most cells, a mean was trained to go with its own
-    trained = distribution.trained_scale if isinstance(distribution, Gaussian) else distribution.scale
-    loc, scale = (x.flatten(0, 1).cpu().numpy() for x in (distribution.mean, trained))
+    # not as wide as draws: where a bound is the value of most cells, a mean was trained to go with its own σ
+    loc, scale = (x.flatten(0, 1).cpu().numpy() for x in (distribution.mean, distribution.scale))
     natural = torch.from_numpy(encoding.expected(name, loc, scale))
     return mean(natural.unflatten(0, distribution.mean.shape[:2]).to(imputer.device))
 

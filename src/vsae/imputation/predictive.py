@@ -19,13 +19,14 @@ from torch import Tensor
 from vsae.data.batch import Batch
 from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE
+from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer, per_variable
-from vsae.imputation.moments import Moments, moments
-from vsae.imputation.residual_quantiles import ResidualQuantiles
+from vsae.imputation.residual_quantiles import Moments
 from vsae.imputation.tilts import tilted_ranks
+from vsae.model.latent_model import Draws, LatentModel
+from vsae.model.likelihoods import Gaussian, Vector
 
 _LATENT_DRAWS = 2  # mirrored, so that their mean is that of many
-_TAIL = 1e-6  # of a normal: the quantiles of 0 and 1 stay finite
 
 
 @dataclass(frozen=True)
@@ -34,20 +35,19 @@ class Predictive:
 
     numbers: Mapping[str, Moments]  # by block of numbers or vectors, (B, variables[, d])
     levels: Mapping[str, NDArray[np.float64]]  # by variable, (B, levels)
-    residuals: Mapping[str, ResidualQuantiles]
+    calibration: Calibration
     slopes: Mapping[str, Tensor]  # of blocks that are tilted, (variables,): see tilts.py
 
     def quantile(self, name: str, variables: Sequence[int], rank: Tensor, chance: Tensor | None = None) -> Tensor:
-        """The values of some variables of a block at ranks (B, variables[, d]); entries of vectors are normal."""
-        estimate, std = (x[:, list(variables)] for x in self.numbers[name])
-        if name not in self.residuals:
-            return estimate + std * torch.special.ndtri(rank.clamp(_TAIL, 1 - _TAIL)).to(std)
-        chance, residuals = None if chance is None else chance.to(std), self.residuals[name].only(variables)
-        rank = rank.to(std)
+        """The values of some variables of a block at ranks (B, variables[, d])."""
+        moments = Moments(*(x[:, list(variables)] for x in self.numbers[name]))
+
+        def values_at(rank: Tensor) -> Tensor:
+            return self.calibration.quantile(name, variables, moments, rank, chance)
+
         if name in self.slopes:
-            slope = self.slopes[name][list(variables)]
-            rank = tilted_ranks(rank, slope, lambda grid: residuals.at(estimate, std, grid, chance))
-        return residuals.at(estimate, std, rank, chance)
+            rank = tilted_ranks(rank, self.slopes[name][list(variables)], values_at)
+        return values_at(rank)
 
     def level(self, name: str, rank: NDArray[np.float64]) -> NDArray[np.int64]:
         """The codes at ranks (B,)."""
@@ -67,7 +67,7 @@ def predict(
         draws = imputer.model.draws(batch, noise, only=only)
     blocks = [block for block in imputer.schema.blocks if only is None or block.name in only]
     numbers = {
-        block.name: moments(imputer.model, draws, block.name, noise.samples)
+        block.name: _moments(imputer.model, draws, block.name, noise.samples)
         for block in blocks
         if block in imputer.schema.standardised_blocks
     }
@@ -75,10 +75,23 @@ def predict(
     for block in blocks:
         if block.family in DISCRETE:
             levels |= per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
-    if imputer.shrinkage is not None:
-        levels = imputer.shrinkage(levels)
-    if not missing or not imputer.tilts:
-        return Predictive(numbers, levels, imputer.residuals, {})
-    slopes = {block.name: imputer.tilts.slopes([v.name for v in block.variables]) for block in blocks}
-    tilted = {name: slope for name, slope in slopes.items() if slope is not None}
-    return Predictive(numbers, imputer.tilts.of_levels(levels), imputer.residuals, tilted)
+    levels, slopes = imputer.calibration.estimates(levels), {}
+    if missing and imputer.tilts:
+        levels = imputer.tilts.of_levels(levels)
+        of_blocks = {block.name: imputer.tilts.slopes([v.name for v in block.variables]) for block in blocks}
+        slopes = {name: slope for name, slope in of_blocks.items() if slope is not None}
+    return Predictive(numbers, levels, imputer.calibration, slopes)
+
+
+def _moments(model: LatentModel, draws: Draws, block: str, samples: int) -> Moments:
+    """For `std`, those members say how wide a cell's distribution is whose σ varies from cell to cell.
+
+    One σ a column is the same whether the row tells much of the cell or nothing: a mean of both kinds would be too wide
+    where a cell is all but known, and too narrow where nothing is known of it.
+    """
+    decoded = draws.data[block]
+    assert isinstance(decoded, Gaussian | Vector)
+    estimate, square = (draws.average(x, samples) for x in (decoded.mean, decoded.mean.double() ** 2))
+    between = (square - estimate**2).clamp_min(0.0)
+    own, every = (draws.average(decoded.scale**2, samples, m) for m in (model.members_with_cell_scale, None))
+    return Moments(estimate.float(), (own + between).sqrt().float(), every.sqrt().float())

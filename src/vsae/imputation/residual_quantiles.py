@@ -7,19 +7,38 @@ what value lies at a rank is for errors to say that the model made on known cell
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 RANKS = torch.linspace(0.0, 1.0, 65, dtype=torch.float64)  # of the quantiles that describe a distribution
+NARROWEST = 1e-6  # σ in standard units: a division by it stays finite
 _TAIL = 1e-3  # a normal ends nowhere; its table of quantiles does
+
+# Chosen by CRPS and coverage on 24 tables kept for development, which no benchmark page shows (docs/decisions/0010).
+_LEANING = 30.0  # cells: towards what all columns have in common, and towards normal residuals
+_SLOPES = torch.linspace(0.0, 1.0, 11, dtype=torch.float64)  # of log σ over what the model says it is
+_LEANING_SLOPE = 40.0  # nats for the whole way from 0 to 1, towards the one that suits all columns
+_PLACES = 12  # estimates at which the residuals of a column are looked at
+_NEAR, _NEAR_POINT_MASS = 1 / 3, 1 / 12  # by so many of its cells, those with the nearest estimates
+_FEWEST_CELLS = 60  # … and at least so many: fewer do not fill 65 quantiles
 
 
 def normal_quantiles() -> Tensor:
     """At `RANKS`, in float32."""
     return torch.special.ndtri(RANKS.clamp(_TAIL, 1 - _TAIL)).float()
+
+
+class Moments(NamedTuple):
+    """Of the numbers of a block in standard units, over latents and members; (B, variables[, d]) each."""
+
+    estimate: Tensor
+    std: Tensor  # with what members and latents differ by
+    scale: Tensor  # σ as it is decoded, of all members
 
 
 def interpolated(x: Tensor, y: Tensor, at: Tensor) -> Tensor:
@@ -35,16 +54,15 @@ def interpolated(x: Tensor, y: Tensor, at: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class ResidualQuantiles:
-    """Of the columns of a block: quantiles of (x - estimate) / width at some estimates, linear between these.
+    """Of the columns of a block: quantiles of (x - estimate) / σ^slope at some estimates, linear between these.
 
-    A cell's width is what errors were where the model's σ was as it is there: a piecewise-linear function of log σ.
+    The slope says how far the size of errors follows the model's σ: not at all (0), or in proportion (1).
 
     Where one value makes up much of a column they are quantiles of x itself. Between a point mass and what lies beside
     it there is nothing, so nothing is taken from between: it is one or the other.
 
     >>> quantiles = torch.tensor([[[-1.0, 0.0, 1.0], [-1.0, 0.0, 3.0]]])
-    >>> residuals = ResidualQuantiles(torch.tensor([[0.0, 1.0]]), quantiles, torch.tensor([False]),
-    ...                               torch.tensor([[-9.0, 9.0]]), torch.tensor([[-9.0, 9.0]]))
+    >>> residuals = ResidualQuantiles(torch.tensor([[0.0, 1.0]]), quantiles, torch.tensor([False]), torch.ones(1))
     >>> estimate, std = torch.tensor([[0.5], [9.0]]), torch.tensor([[1.0], [2.0]])
     >>> residuals.at(estimate, std, torch.tensor([[0.75], [1.0]]))
     tensor([[ 1.5000], [15.0000]])
@@ -53,8 +71,7 @@ class ResidualQuantiles:
     places: Tensor  # (variables, K): estimates, rising
     quantiles: Tensor  # (variables, K, knots)
     point_mass: Tensor  # (variables,) bool: one value makes up much of the column
-    log_std: Tensor  # (variables, W): of the model, rising
-    log_width: Tensor  # (variables, W): what it is worth
+    slope: Tensor  # (variables,): of the log size of errors over log σ
 
     def only(self, variables: Sequence[int]) -> ResidualQuantiles:
         return ResidualQuantiles(*(getattr(self, field.name)[list(variables)] for field in fields(self)))
@@ -83,9 +100,7 @@ class ResidualQuantiles:
             return torch.lerp(quantiles[column, place, below], quantiles[column, place, below + 1], between)
 
         x = torch.lerp(quantile(right - 1), quantile(right), along.expand(rank.shape))
-        log_std = std.clamp_min(1e-6).log().T.contiguous()
-        width = interpolated(self.log_std.to(std), self.log_width.to(std), log_std).T.exp()
-        return torch.where(point_mass, x, estimate + width * x)
+        return torch.where(point_mass, x, estimate + std.clamp_min(NARROWEST) ** self.slope.to(std) * x)
 
     def to_tensors(self) -> dict[str, Tensor]:
         return {field.name: getattr(self, field.name).cpu() for field in fields(self)}
@@ -93,3 +108,111 @@ class ResidualQuantiles:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> ResidualQuantiles:
         return cls(*(tensors[field.name] for field in fields(cls)))
+
+
+# --- fitted to predictions of hidden cells
+
+
+class Predictions(NamedTuple):
+    """Moments of the cells of a block, (n, columns) each, and what was true; vectors have a column an entry."""
+
+    estimate: Tensor
+    std: Tensor
+    scale: Tensor
+    x: Tensor
+    cells: Tensor  # bool: those that were hidden
+
+    def column(self, j: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Estimates, σ and truth of the hidden cells of a column, (cells,) each."""
+        seen = self.cells[:, j]
+        return self.estimate[seen, j], self.std[seen, j], self.x[seen, j]
+
+    @property
+    def log_size(self) -> Tensor:
+        """Of residuals in units of σ, of most of them: quantiles allow for outliers; (columns,), NaN without any."""
+        size = (self.x - self.estimate).abs() / self.std.clamp_min(NARROWEST)
+        return torch.log((size * self.cells).sum(0) / self.cells.sum(0))
+
+    @property
+    def relative_error(self) -> Tensor:
+        """Root mean square of residuals over that of the decoded σ, (columns,); 1 without any."""
+        off, variance = (((part**2) * self.cells).sum(0) for part in (self.x - self.estimate, self.scale))
+        return torch.where(variance > 0, off / variance.clamp_min(NARROWEST**2), 1.0).sqrt()
+
+    @classmethod
+    def joined(cls, parts: Sequence[Predictions]) -> Predictions:
+        return cls(*map(torch.cat, zip(*parts, strict=True)))
+
+
+def fit_residuals(
+    usual: Mapping[str, Predictions],
+    sparse: Mapping[str, Predictions],
+    point_mass: Mapping[str, Sequence[bool]],
+    surplus: float = 0.0,
+) -> dict[str, ResidualQuantiles]:
+    """By block of numbers, from known cells; errors on cells that were never shown are larger by exp(surplus).
+
+    How wide they are, rows that show little say as well as usual ones; how they are distributed, usual ones alone.
+    `point_mass`: whether one value makes up much of a column.
+    """
+    known = {name: Predictions.joined([usual[name], sparse[name]]) for name in usual}
+    slopes = _slopes(known)
+    residuals = {}
+    for name, every in known.items():
+        columns = []
+        for j in range(every.x.shape[1]):
+            estimate, std, x = usual[name].column(j)
+            whole = point_mass[name][j] and len(x) >= _FEWEST_CELLS
+            slope = slopes[name][j]
+            y = x if whole else math.exp(surplus) * (x - estimate) / std.clamp_min(NARROWEST) ** slope
+            places, quantiles = _quantiles_by_estimate(estimate, y, whole)
+            columns.append((places, quantiles, torch.tensor(whole), slope))
+        residuals[name] = ResidualQuantiles(*(torch.stack(part).cpu() for part in zip(*columns, strict=True)))
+    return residuals
+
+
+def _slopes(known: Mapping[str, Predictions]) -> dict[str, Tensor]:
+    """How far the size of errors follows the model's σ, log size = slope · log σ + a constant; (columns,) by block.
+
+    Greatest likelihood, one slope a column, drawn towards the one that suits all.
+    """
+    losses = {name: _slope_losses(found) for name, found in known.items()}
+    if not losses:
+        return {}
+    common = _SLOPES[torch.cat(list(losses.values())).sum(0).argmin()]
+    return {
+        name: _SLOPES[(loss + _LEANING_SLOPE * (_SLOPES - common) ** 2).argmin(1)].to(known[name].std)
+        for name, loss in losses.items()
+    }
+
+
+def _slope_losses(found: Predictions) -> Tensor:
+    """Minus the likelihood of residuals with a scale c · std^slope under a Laplace distribution, (columns, slopes)."""
+    losses = []
+    for j in range(found.x.shape[1]):
+        estimate, std, x = found.column(j)
+        off, log_std = (x - estimate).abs().double().clamp_min(NARROWEST), std.double().clamp_min(NARROWEST).log()
+        if not len(off):
+            losses.append(torch.zeros(len(_SLOPES), dtype=torch.float64))
+            continue
+        scaled = (off * torch.exp(-_SLOPES.to(off)[:, None] * log_std)).mean(1).log()
+        losses.append((len(off) * scaled + _SLOPES.to(off) * log_std.sum()).cpu())
+    return torch.stack(losses)
+
+
+def _quantiles_by_estimate(estimate: Tensor, y: Tensor, point_mass: bool) -> tuple[Tensor, Tensor]:
+    """Places (K,), and the quantiles (K, knots) of cells (n,) whose estimates are near them."""
+    if len(y) < 2:
+        return torch.arange(_PLACES).to(estimate), normal_quantiles().to(estimate).repeat(_PLACES, 1)
+    order = estimate.argsort()
+    estimate, y = estimate[order], y[order]
+    half = max((_NEAR_POINT_MASS if point_mass else _NEAR) * len(y), _FEWEST_CELLS) / 2
+    places, quantiles, normal = [], [], normal_quantiles().to(y) * y.square().mean().sqrt()
+    for k in range(_PLACES):
+        middle = (k + 0.5) / _PLACES * len(y)
+        near = slice(max(0, int(middle - half)), max(int(middle + half), 1))
+        share = 1.0 if point_mass else len(y[near]) / (len(y[near]) + _LEANING)
+        places.append(estimate[near].mean())
+        quantile = torch.quantile(y[near], RANKS.to(y), interpolation="nearest" if point_mass else "linear")
+        quantiles.append(share * quantile + (1 - share) * normal)
+    return torch.stack(places), torch.stack(quantiles)

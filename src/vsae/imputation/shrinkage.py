@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +39,7 @@ _LEANING_SHIFT = 30.0  # … and of a column's own shift
 _NEWTON_STEPS = 20  # of a convex function of one or two numbers: it is there after ten
 _MARGIN = 1e-9  # by which the likeliest level stays the likeliest
 
+Cells = Mapping[str, tuple[NDArray[Any], NDArray[np.float64]]]  # variable → truth and estimate of its held-out cells
 Estimates = Mapping[str, NDArray[np.float64]]  # variable → (n,) or (n, d) means, or (n, levels) probabilities
 
 
@@ -49,8 +50,8 @@ class Shrinkage:
     The mean of a vector is (1, d), which tells it from frequencies. Images are not shrunk.
     """
 
-    trivial: Mapping[str, NDArray[np.float64]]
-    weight: Mapping[str, float]
+    trivial: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    weight: Mapping[str, float] = field(default_factory=dict)
     scaling: Mapping[str, PlattScaling] = field(default_factory=dict)  # of variables with levels
 
     @classmethod
@@ -77,9 +78,14 @@ class Shrinkage:
         levels = {v.name for v in schema.variables if v.family in DISCRETE}
         weight = _weights_of_numbers({n: c for n, c in cells.items() if n not in levels}, trivial)
         weight |= _weights_of_levels({n: c for n, c in cells.items() if n in levels}, trivial)
-        mixed = {n: (x, _mixed(share, trivial[n], weight[n])) for n, (x, share) in cells.items() if n in levels}
+        shrunk = cls(trivial, weight | vectors)
+        return shrunk.scaled({n: c for n, c in cells.items() if n in levels})
+
+    def scaled(self, cells: Cells) -> Shrinkage:
+        """With Platt scaling of variables with levels, by their held-out cells."""
+        mixed = {n: (x, _mixed(share, self.trivial[n], self.weight[n])) for n, (x, share) in cells.items()}
         common = PlattScaling.fit(mixed.values())
-        return cls(trivial, weight | vectors, {n: common.shifted(*column) for n, column in mixed.items()})
+        return replace(self, scaling={n: common.shifted(*column) for n, column in mixed.items()})
 
     def __call__(self, estimates: Estimates) -> dict[str, NDArray[np.float64]]:
         out = {}
@@ -170,10 +176,7 @@ def _log_mixed(share: NDArray[np.float64], frequency: NDArray[np.float64], weigh
     return np.asarray(mixed - mixed.max(axis=1, keepdims=True), dtype=np.float64)
 
 
-_Cells = Mapping[str, tuple[NDArray[Any], NDArray[np.float64]]]  # variable → truth and estimate of its held-out cells
-
-
-def _weights_of_numbers(cells: _Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def _weights_of_numbers(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """One slope of truth over estimate a column, and what it is worth."""
     truth: dict[str, NDArray[np.float64]] = {}
     estimated: dict[str, NDArray[np.float64]] = {}
@@ -236,7 +239,7 @@ class _Slope:
         return min(1.0, self.value + 2 * self.error) * self.value**2 / (self.value**2 + self.error**2)
 
 
-def _weights_of_levels(cells: _Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def _weights_of_levels(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Greatest likelihood, one weight a column, drawn towards the common one."""
     losses = {}
     for name, (x, share) in cells.items():

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vsae.storage.atomic import written_beside
 
-FORMAT_VERSION = 2  # 1: before the rooms of this package, with other names for what a model is made of
+FORMAT_VERSION = 3  # 1: other names for what a model is made of; 2: a calibration that lay in several places
 
 
 class _OtherFormat(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from vsae.model.likelihoods.base import HALF_LOG_TAU, PACE, SCALE_RANGE, Head, S
 
 _FIXED_LOG_SCALE = 0.5 * math.log(0.5)  # variance ½: the negative log-likelihood is the squared error
 
+_LEAST_FACTOR = 1e-3  # of σ: its logarithm stays finite
 _NARROW = 1e-2  # an interval this narrow has mass density × width to six digits
 
 
@@ -23,16 +24,10 @@ class Gaussian(Scored):
 
     loc: Tensor  # (E, B, variables)
     log_scale: Tensor  # broadcastable to it
-    trained_log_scale: Tensor | None = None  # before calibration; None: there was none
 
     @property
     def scale(self) -> Tensor:
         return self.log_scale.exp().expand_as(self.loc)
-
-    @property
-    def trained_scale(self) -> Tensor:
-        log_scale = self.log_scale if self.trained_log_scale is None else self.trained_log_scale
-        return log_scale.exp().expand_as(self.loc)
 
     @property
     def mean(self) -> Tensor:
@@ -45,6 +40,10 @@ class Gaussian(Scored):
     def sample(self, generator: torch.Generator | None = None, noise: Tensor | None = None) -> Tensor:
         """A draw; its `noise`, standard normal in each cell, (E, B, variables), may be given."""
         return self.loc + self.scale * (normal_like(self.loc, generator) if noise is None else noise)
+
+    def widened(self, factor: Tensor) -> Gaussian:
+        """The same with σ times a factor, broadcastable to it."""
+        return replace(self, log_scale=self.log_scale + factor.to(self.log_scale).clamp_min(_LEAST_FACTOR).log())
 
     def log_prob(self, values: Tensor) -> Tensor:
         return normal_log_density(values - self.loc, self.log_scale)
@@ -125,6 +124,9 @@ class Vector(Scored):
     def sample(self, generator: torch.Generator | None = None) -> Tensor:
         return self.entries.sample(generator)
 
+    def widened(self, factor: Tensor) -> Vector:
+        return Vector(self.entries.widened(factor))
+
     def log_prob(self, values: Tensor) -> Tensor:
         return self.entries.log_prob(values).sum(-1)
 
@@ -144,7 +146,6 @@ class ScaledHead(Head):
 
     slow_log_scale: Tensor  # the weight that is trained
     per_cell: Tensor
-    widening: Tensor  # added to log σ in use, not in training: see calibration.py
 
     def __init__(self, members: int, columns: int, variance: Variance) -> None:
         super().__init__()
@@ -152,7 +153,6 @@ class ScaledHead(Head):
         per_cell = [variance == "cell" or (variance == "mixed" and e % 2 == 0) for e in range(members)]
         self.n_parameters = columns * (2 if any(per_cell) else 1)
         self.register_buffer("per_cell", torch.tensor(per_cell).float().view(-1, 1, 1))
-        self.register_buffer("widening", torch.zeros(members, 1, columns))
         start = torch.full((members, 1, columns), _FIXED_LOG_SCALE / PACE if variance == "fixed" else 0.0)
         if variance == "fixed":
             self.register_buffer("slow_log_scale", start, persistent=False)
@@ -164,15 +164,12 @@ class ScaledHead(Head):
         """log σ of each column, (E, 1, columns)"""
         return self.slow_log_scale * PACE
 
-    def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """loc, log σ, and the latter before calibration."""
+    def _gaussian_parameters(self, raw: Tensor) -> tuple[Tensor, Tensor]:
+        """loc, log σ"""
         loc, cell = raw[..., : self.columns], raw[..., self.columns :]
         column = self.column_log_scale
         log_scale = column + self.per_cell * cell if cell.shape[-1] else column
-        trained = log_scale.clamp(*SCALE_RANGE)
-        return (
-            (loc, trained, None) if self.training else (loc, (log_scale + self.widening).clamp(*SCALE_RANGE), trained)
-        )
+        return loc, log_scale.clamp(*SCALE_RANGE)
 
 
 class GaussianHead(ScaledHead):
@@ -194,5 +191,5 @@ class VectorHead(ScaledHead):
         self.shape = (len(block), block.width)
 
     def forward(self, raw: Tensor) -> Vector:
-        loc, log_scale, _ = self._gaussian_parameters(raw)
-        return Vector(Gaussian(loc.unflatten(-1, self.shape), log_scale.unflatten(-1, self.shape)))
+        loc, log_scale = (x.unflatten(-1, self.shape) for x in self._gaussian_parameters(raw))
+        return Vector(Gaussian(loc, log_scale))

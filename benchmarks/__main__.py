@@ -23,6 +23,7 @@ COMMANDS = {
     "calibration": ("benchmarks.calibration.jobs", "Draws for missing cells against the values that were hidden."),
     "joint": ("benchmarks.joint.jobs", "Draws for columns that are missing together: do they belong together?"),
     "rubin": ("benchmarks.calibration.rubin", "Coverage of a regression that is pooled over draws."),
+    "pooled": ("benchmarks.calibration.pooled", "Pooled inference, outcome and covariates missing in the same rows."),
     "tables": ("benchmarks.tables", "Write the pages of docs/ that are computed from results/."),
     "environments": ("benchmarks.peers.environments", "Install the other methods, each in an environment of its own."),
     "fingerprint": ("benchmarks.fingerprint", "Hashes of what small fits give, to compare two checkouts."),

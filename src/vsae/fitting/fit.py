@@ -15,7 +15,6 @@ from vsae.fitting.steps import (
     TrainingStates,
     assess,
     calibrate,
-    fit_parameter_uncertainty,
     fit_prior,
     kept_if_diverged,
     refit,
@@ -65,7 +64,6 @@ def fit(
         fitted.shrinkage, withheld = assess(fitted, data, parts, seed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
     fitted.residuals = calibrate(model, data, withheld, seed)
-    fitted.parameter_uncertainty = fit_parameter_uncertainty(fitted, data, seed)
     fitted.marginal_map = fit_prior(model, data, seed)
     states.remove()
     return fitted

@@ -24,7 +24,6 @@ from vsae.generation.rows import RowGenerator, generating_members
 from vsae.imputation import draws as drawing
 from vsae.imputation import point
 from vsae.imputation.imputer import Imputer
-from vsae.imputation.parameter_uncertainty import ParameterUncertainty
 from vsae.imputation.residual_quantiles import ResidualQuantiles
 from vsae.imputation.shrinkage import Shrinkage
 from vsae.model.config import VSAEConfig
@@ -159,8 +158,6 @@ class FittedVSAE(FittedModel[VSAE]):
             groups[f"encoding.{part}"] = {name: torch.from_numpy(x) for name, x in blocks.items()}
         for name, residuals in self.residuals.items():
             groups[f"residuals.{name}"] = residuals.to_tensors()
-        if self.parameter_uncertainty is not None:
-            groups["parameter_uncertainty"] = self.parameter_uncertainty.to_tensors()
         arrays = {} if self.marginal_map is None else self.marginal_map.to_arrays()
         groups["marginals"] = {name: torch.from_numpy(x) for name, x in arrays.items()}
         content = {
@@ -186,14 +183,12 @@ class FittedVSAE(FittedModel[VSAE]):
             part: {name: tensors[f"encoding.{part}.{name}"].numpy() for name in blocks} for part in _ENCODING_PARTS
         }
         residuals = {name: checkpoint.part(tensors, f"residuals.{name}") for name in blocks}
-        uncertainty = checkpoint.part(tensors, "parameter_uncertainty")
         marginals = {name: x.numpy() for name, x in checkpoint.part(tensors, "marginals").items()}
         return cls(
             model.to(device).eval(),
             Encoding(schema, **parts, scaling=content["scaling"]),
             None if content["shrinkage"] is None else Shrinkage.from_json(content["shrinkage"]),
             {name: ResidualQuantiles.from_tensors(found) for name, found in residuals.items() if found},
-            ParameterUncertainty.from_tensors(uncertainty) if uncertainty else None,
             None if content["turns"] is None else np.asarray(content["turns"], dtype=np.int64),
             History(**content["history"]),
             MarginalMap.from_arrays(marginals) if marginals else None,

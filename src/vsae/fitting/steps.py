@@ -25,9 +25,8 @@ from vsae.data.schema import Kind, Schema
 from vsae.fitting.fitted import FittedModel
 from vsae.generation.marginals import MarginalMap
 from vsae.generation.rows import RowGenerator, generating_members
-from vsae.imputation import calibration, point, slopes
+from vsae.imputation import calibration, point
 from vsae.imputation.imputer import Imputer
-from vsae.imputation.parameter_uncertainty import ParameterUncertainty
 from vsae.imputation.residual_quantiles import ResidualQuantiles
 from vsae.imputation.shrinkage import Shrinkage
 from vsae.model.config import VSAEConfig
@@ -218,14 +217,6 @@ def calibrate(
     if not _has_scale(model):
         return {}
     return calibration.calibrate(model, _batches_to_calibrate_by(model, data.batch, seed), withheld, seed)
-
-
-def fit_parameter_uncertainty(imputer: Imputer[VSAE], data: FitData, seed: int) -> ParameterUncertainty | None:
-    """What is wrong in all rows of a drawn table alike, as known cells have it."""
-    if not _has_scale(imputer.model):
-        return None
-    batches = _batches_to_calibrate_by(imputer.model, data.batch, seed)
-    return slopes.fit_parameter_uncertainty(imputer, batches, data.batch.rows, seed)
 
 
 def _has_scale(model: VSAE) -> bool:

@@ -163,10 +163,11 @@ def _predictions(
     for i, batch in enumerate(batches):
         visible = batch.usable if shown is None else shown[i]
         known = batch.mask if shown is None else batch.usable
-        draws = model.draws(batch.with_mask(visible), noise, only=list(parts))
+        seen = batch.with_mask(visible)
+        draws = model.draws(seen, noise, only=list(parts))
         for block in blocks:
             hidden = (known & ~visible)[0][:, list(block.attributes)]
-            estimate, std = moments(model, draws, block.name, _DRAWS)
+            estimate, std = moments(model, draws, seen, block.name, _DRAWS)
             parts[block.name].append(Predictions(estimate, std, batch.numbers([block])[0], hidden))
     return {name: Predictions.joined(part) for name, part in parts.items()}
 

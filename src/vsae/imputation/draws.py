@@ -12,7 +12,7 @@ beside it, nor on the chunk it comes in.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from vsae.data.schema import DISCRETE, Block, Family
 from vsae.imputation.image_draws import can_draw_images, draw_images
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.latent_draws import draw_by_latents
-from vsae.imputation.parameter_uncertainty import TableSlopes, blocks_with_slopes, regressors
+from vsae.imputation.parameter_uncertainty import ParameterUncertainty
 from vsae.imputation.point import estimates, impute
 from vsae.imputation.predictive import Predictive, predict
 
@@ -115,13 +115,15 @@ def _draw_in_turns(
     tables: list[dict[str, NDArray[Any]]] = [
         {name: np.asarray(x).copy() for name, x in columns.items()} for _ in range(n)
     ]
-    uncertainty = imputer.parameter_uncertainty
-    slopes = None if uncertainty is None else uncertainty.tables(n, seed, imputer.device)
+    gaussian = imputer.model.linear_imputation()
+    common = None
+    if gaussian is not None and len(gaussian.moments):
+        common = ParameterUncertainty(imputer.model, gaussian, n, seed)
     incomplete = np.flatnonzero(~mask.all(axis=1))
     for start, length in imputer.ranges(len(incomplete), n * _WORK_PER_DRAW):
         rows = incomplete[start : start + length]
         some = {name: np.asarray(x)[rows] for name, x in columns.items()}
-        sequence = _Sequence.begin(imputer, some, mask[rows], n, seed, row_ids[rows], slopes)
+        sequence = _Sequence.begin(imputer, some, mask[rows], n, seed, row_ids[rows], common)
         for attributes in _turns(imputer):
             sequence.take_turn(attributes)
         for i, table in enumerate(tables):
@@ -150,7 +152,7 @@ class _Sequence:
     draw: Tensor
     row: Tensor
     seed: int
-    slopes: TableSlopes | None
+    common: ParameterUncertainty | None
 
     @classmethod
     def begin(
@@ -161,7 +163,7 @@ class _Sequence:
         n: int,
         seed: int,
         row_ids: NDArray[np.int64],
-        slopes: TableSlopes | None,
+        common: ParameterUncertainty | None,
     ) -> _Sequence:
         every = {name: np.tile(x, (n, *[1] * (x.ndim - 1))) for name, x in columns.items()}
         known = np.tile(mask, (n, 1))
@@ -173,7 +175,7 @@ class _Sequence:
         }
         draw, row = (torch.from_numpy(x) for x in (np.repeat(np.arange(n), len(mask)), np.tile(row_ids, n)))
         return cls(
-            imputer, every | floats, batch, ~known, draw.to(imputer.device), row.to(imputer.device), seed, slopes
+            imputer, every | floats, batch, ~known, draw.to(imputer.device), row.to(imputer.device), seed, common
         )
 
     @torch.no_grad()
@@ -193,7 +195,10 @@ class _Sequence:
         for block in blocks:
             variables = [j for j, i in enumerate(block.attributes) if i in attributes]
             if block.family in DISCRETE:
-                self._set(block, variables, rows, self._levels(predicted, known, at, block, variables))
+                rank = self._uniform(at, block, variables).cpu().numpy()
+                names = [block.variables[j].name for j in variables]
+                codes = [predicted.level(name, u) for name, u in zip(names, rank.T, strict=True)]
+                self._set(block, variables, rows, np.stack(codes, axis=1))
             else:
                 self._set(block, variables, rows, self._numbers(predicted, known, at, block, variables))
         missing = torch.from_numpy(self.missing[rows][:, attributes]).to(self.imputer.device)
@@ -210,30 +215,6 @@ class _Sequence:
             self.seed, draw[..., None], row[..., None], keys[:, None], torch.arange(block.width, device=at.device)
         )
 
-    def _in_table(
-        self, known: Batch, at: Tensor, block: Block, variables: list[int]
-    ) -> tuple[Tensor, Tensor, list[int]]:
-        """What the slopes of drawn tables are asked with: the regressors of rows, their tables, the variables."""
-        names = [v.name for b in blocks_with_slopes(self.imputer.schema) for v in b.variables]
-        return (
-            regressors(self.imputer.model, known),
-            self.draw[at],
-            [names.index(block.variables[j].name) for j in variables],
-        )
-
-    def _levels(
-        self, predicted: Predictive, known: Batch, at: Tensor, block: Block, variables: list[int]
-    ) -> NDArray[np.int64]:
-        """Codes (rows, variables)."""
-        rank, names = self._uniform(at, block, variables).cpu().numpy(), [block.variables[j].name for j in variables]
-        if self.slopes is not None and block.family is Family.BERNOULLI:
-            p = torch.from_numpy(np.stack([predicted.levels[name][:, 1] for name in names], axis=1)).to(at.device)
-            log_odds = self.slopes.log_odds(torch.logit(p, eps=1e-6), *self._in_table(known, at, block, variables))
-            p = torch.sigmoid(log_odds).cpu().numpy()
-            moved = {name: np.stack([1 - u, u], axis=1) for name, u in zip(names, p.T, strict=True)}
-            predicted = replace(predicted, levels={**predicted.levels, **moved})
-        return np.stack([predicted.level(name, u) for name, u in zip(names, rank.T, strict=True)], axis=1)
-
     def _numbers(
         self, predicted: Predictive, known: Batch, at: Tensor, block: Block, variables: list[int]
     ) -> NDArray[np.float64]:
@@ -241,10 +222,9 @@ class _Sequence:
         rank, chance = self._uniform(at, block, variables), None
         if block.family is not Family.VECTOR:
             chance = self._uniform(at, block, variables, _PLACE)
-            if self.slopes is not None:
-                rank = torch.special.ndtr(
-                    self.slopes.deviates(torch.special.ndtri(rank), *self._in_table(known, at, block, variables))
-                )
+            if self.common is not None:
+                deviate = self.common.shared(torch.special.ndtri(rank), known, self.draw[at], block, variables)
+                rank = torch.special.ndtr(deviate)
         y = np.zeros((len(at), len(block), *block.event))
         y[:, variables] = predicted.quantile(block.name, variables, rank, chance).cpu().numpy()
         natural = self.imputer.encoding.decode({block.name: y})

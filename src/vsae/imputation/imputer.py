@@ -17,7 +17,6 @@ from vsae.data.batch import Batch
 from vsae.data.columns import Columns, Mask
 from vsae.data.encoding import Encoding, as_dtype
 from vsae.data.schema import DISCRETE, Block, Family, Schema
-from vsae.imputation.parameter_uncertainty import ParameterUncertainty
 from vsae.imputation.residual_quantiles import ResidualQuantiles
 from vsae.imputation.shrinkage import Shrinkage
 from vsae.model.latent_model import ModelT, Noise
@@ -35,7 +34,6 @@ class Imputer(Generic[ModelT]):
     encoding: Encoding
     shrinkage: Shrinkage | None = None
     residuals: Mapping[str, ResidualQuantiles] = field(default_factory=dict)  # of drawn numbers, by block; none: normal
-    parameter_uncertainty: ParameterUncertainty | None = None  # of drawn tables; None: they share no error
     turns: NDArray[np.int64] | None = None  # in which each attribute is drawn, (M,); None: one after the other
 
     @property

@@ -58,7 +58,7 @@ def predict(imputer: Imputer[Any], batch: Batch, only: Collection[str] | None = 
         draws = imputer.model.draws(batch, noise, only=only)
     blocks = [block for block in imputer.schema.blocks if only is None or block.name in only]
     numbers = {
-        block.name: moments(imputer.model, draws, block.name, noise.samples)
+        block.name: moments(imputer.model, draws, batch, block.name, noise.samples)
         for block in blocks
         if block in imputer.schema.standardised_blocks
     }

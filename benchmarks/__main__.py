@@ -26,6 +26,7 @@ COMMANDS = {
     "exact": ("benchmarks.joint.exact", "Totals and their parts, starts and ends: do relations hold?"),
     "draw-times": ("benchmarks.joint.times", "Seconds and memory of draws and intervals after a fit."),
     "rubin": ("benchmarks.calibration.rubin", "Coverage of a regression that is pooled over draws."),
+    "pooled": ("benchmarks.calibration.pooled", "Pooled inference, outcome and covariates missing in the same rows."),
     "tables": ("benchmarks.tables", "Write the pages of docs/ that are computed from results/."),
     "environments": ("benchmarks.peers.environments", "Install the other methods, each in an environment of its own."),
     "fingerprint": ("benchmarks.fingerprint", "Hashes of what small fits give, to compare two checkouts."),

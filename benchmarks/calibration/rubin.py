@@ -53,23 +53,23 @@ def simulate(repeat: int) -> Sample:
 
 
 class Regression(NamedTuple):
-    coefficients: NDArray[np.float64]  # (3,)
-    variances: NDArray[np.float64]  # (3,)
+    coefficients: NDArray[np.float64]  # the intercept first
+    variances: NDArray[np.float64]
 
 
 def regress(rows: Rows) -> Regression:
-    """Ordinary least squares of y on x₁ and x₂."""
-    design, y = np.column_stack([np.ones(len(rows)), rows[:, :2]]), rows[:, 2]
+    """Ordinary least squares of the last column on the others."""
+    design, y = np.column_stack([np.ones(len(rows)), rows[:, :-1]]), rows[:, -1]
     inverse = np.linalg.inv(design.T @ design)
     coefficients = inverse @ design.T @ y
     residual = y - design @ coefficients
-    return Regression(coefficients, np.diag(inverse) * (residual @ residual) / (len(rows) - 3))
+    return Regression(coefficients, np.diag(inverse) * (residual @ residual) / (len(rows) - design.shape[1]))
 
 
 def pooled(tables: Sequence[Rows]) -> Pooled:
     """Rubin's rules; the degrees of freedom are Barnard and Rubin's. A single table is its own answer, twice over."""
     fits = [regress(rows) for rows in (tables if len(tables) > 1 else [*tables, *tables])]
-    return pool([f.coefficients for f in fits], [f.variances for f in fits], dfcom=len(tables[0]) - 3)
+    return pool([f.coefficients for f in fits], [f.variances for f in fits], dfcom=len(tables[0]) - tables[0].shape[1])
 
 
 # --- methods
@@ -110,19 +110,19 @@ def task_of(sample: Sample, seed: int) -> Task:
     return Task(sample.given, sample.given[:0], nothing > 0, nothing, np.array(["x1", "x2", "y"]), seed)
 
 
-def analysed(*folders: Path) -> Row:
-    """What the draws in these folders add to a row."""
+def analysed(*folders: Path, selected: Callable[[Rows], Rows] = lambda rows: rows) -> Row:
+    """What the draws in these folders add to a row; some columns may be `selected` for the regression."""
     estimates, seconds, version = [], 0.0, None
     for folder in folders:
         said = json.loads((folder / "drawn.json").read_text())
         seconds, version = seconds + said["seconds"], said["version"]
         with np.load(folder / "drawn.npz") as file:
-            estimates.append(summary(pooled(file["train"].astype(float))))
+            estimates.append(summary(pooled([selected(rows) for rows in file["train"].astype(float)])))
     return {"estimates": estimates, "seconds": seconds, "version": version}
 
 
 def summary(answer: Pooled) -> dict[str, list[float]]:
-    """For β₀, β₁, β₂ the estimate, its standard error and the 95 % interval."""
+    """For each coefficient the estimate, its standard error and the 95 % interval."""
     low, high = answer.interval
     parts = {"estimate": answer.estimate, "std_error": answer.std_error, "low": low, "high": high}
     return {name: [float(x) for x in values] for name, values in parts.items()}
@@ -136,19 +136,22 @@ class Validity(NamedTuple):
     bias: float
     width: float
     error: float  # root mean square
+    std_error: float  # mean of those that are stated
 
     @classmethod
-    def of(cls, rows: Iterable[Row], coefficient: int = 1) -> Validity:
+    def of(cls, rows: Iterable[Row], coefficient: int = 1, truth: float | None = None) -> Validity:
+        """`truth` is that of this simulation if none is given."""
         answers = [answer for row in rows for answer in row["estimates"] or ()]
-        parts = ("estimate", "low", "high")
-        estimate, low, high = (np.array([answer[name][coefficient] for answer in answers]) for name in parts)
-        truth = BETA[coefficient]
+        parts = ("estimate", "std_error", "low", "high")
+        estimate, std_error, low, high = (np.array([answer[name][coefficient] for answer in answers]) for name in parts)
+        truth = BETA[coefficient] if truth is None else truth
         return cls(
             len(answers),
             float(((low <= truth) & (truth <= high)).mean()),
             float(estimate.mean() - truth),
             float((high - low).mean()),
             float(np.sqrt(((estimate - truth) ** 2).mean())),
+            float(std_error.mean()),
         )
 
 

@@ -1,12 +1,12 @@
-"""The page docs/generation.md and its figures, from the rows of four benchmarks."""
+"""The page docs/generation.md and its figures, from the rows of five benchmarks."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from benchmarks.calibration import jobs as draws_jobs
+from benchmarks.calibration import pooled, pooled_report, rubin
 from benchmarks.calibration import report as calibration
-from benchmarks.calibration import rubin
 from benchmarks.generation import conditions
 from benchmarks.generation import jobs as rows_jobs
 from benchmarks.generation import report as generation
@@ -15,18 +15,19 @@ from benchmarks.markup import MADE, listed, markdown, mask_name
 from benchmarks.peers.cells import SETTINGS
 from benchmarks.peers.readings import Readings
 
-BENCHMARKS = (rows_jobs.BENCHMARK, draws_jobs.BENCHMARK, rubin.BENCHMARK, conditions.BENCHMARK)
+BENCHMARKS = (rows_jobs.BENCHMARK, draws_jobs.BENCHMARK, rubin.BENCHMARK, pooled.BENCHMARK, conditions.BENCHMARK)
 AUC, COVERAGE, POOLED = "generation-auc.svg", "calibration-coverage.svg", "pooled-coverage.svg"
 
 
 def page(results: Path) -> str | None:
     """The page, or None while there is not a row of each benchmark."""
-    rows, draws, repeats, asked = _all_readings(results)
-    if not (rows.rows and draws.rows and repeats.rows and asked.rows):
+    rows, draws, repeats, together, asked = _all_readings(results)
+    if not (rows.rows and draws.rows and repeats.rows and together.rows and asked.rows):
         return None
     verdicts = [
         *generation.verdicts(rows),
         *calibration.verdicts(draws, repeats.rows),
+        *pooled_report.verdicts(together.rows),
         conditions.verdict(asked.rows),
     ]
     met = [verdict.met for verdict in verdicts]
@@ -60,6 +61,10 @@ Of {len(verdicts)} figures asked for, {met.count(True)} are met, {met.count(Fals
 
 {calibration.pooled_section(repeats.rows)}
 
+## Outcome and covariates missing together
+
+{pooled_report.section(together.rows)}
+
 ## To repeat it
 
 ```sh
@@ -67,6 +72,7 @@ make peers                       # the environments of the peers
 python -m benchmarks generation  # the runs; those that are there are not run again
 python -m benchmarks calibration
 python -m benchmarks rubin
+python -m benchmarks pooled
 python -m benchmarks conditions
 python -m benchmarks tables      # this page
 ```

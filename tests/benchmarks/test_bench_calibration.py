@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from benchmarks import data
-from benchmarks.calibration import jobs, rubin, scores
+from benchmarks.calibration import jobs, pooled, rubin, scores
 from benchmarks.peers.grid import Task
 from benchmarks.processes import ADAPTERS, Method, Processes
 from benchmarks.runs import run
@@ -197,3 +197,38 @@ run(lambda task, number: Drawn("zeros 1", 0.5, np.stack([np.nan_to_num(task.trai
     monkeypatch.setitem(rubin.METHODS, "zeros", Method(None, str(tmp_path / "zeros.py"), ("2",)))
     row = rubin.measured({"method": "zeros", "first": 0}, Processes(limit=60))
     assert (row["status"], len(row["estimates"]), row["seconds"]) == ("ok", 3, 1.5)
+
+
+# --- outcome and covariates missing together
+
+
+@pytest.mark.parametrize("mechanism", pooled.MECHANISMS)
+@pytest.mark.parametrize("name", pooled.ANALYSES)
+def test_blocks_are_missing_together_and_what_drives_them_is_there(name, mechanism):
+    analysis = pooled.ANALYSES[name]
+    missing = np.concatenate([np.isnan(analysis.sample(mechanism, i).given) for i in range(20)])
+    at = analysis.names.index
+    assert not missing[:, at(analysis.driver)].any()
+    first, second = (missing[:, at(column)] for column in (("x", "y") if name == "slope" else ("x1", "y")))
+    assert 0.15 < (first & second).mean() < 0.35
+    driver = np.concatenate([analysis.column(analysis.sample(mechanism, i).whole, analysis.driver) for i in range(20)])
+    assert (driver[first & second].mean() > 0.3) == (mechanism == "mar")
+
+
+@pytest.mark.parametrize("name", pooled.ANALYSES)
+def test_the_truth_is_what_many_rows_give(name):
+    analysis = pooled.ANALYSES[name]
+    rows = analysis.simulate(np.random.default_rng(0), 200_000)
+    np.testing.assert_allclose(rubin.regress(analysis.selected(rows)).coefficients, analysis.truth, atol=0.02)
+
+
+def test_complete_rows_are_biased_where_another_column_drives_missingness():
+    row = {"analysis": "slope", "mechanism": "mar", "first": 0}
+    whole, complete = (
+        pooled.Validities.of([pooled.measured({**row, "method": m, "first": i}, Processes()) for i in (0, 20, 40, 60)])
+        for m in ("nothing missing", "complete rows")
+    )
+    assert whole.repeats == 80
+    assert whole.coverage > 0.87
+    assert abs(whole.bias) < 0.4
+    assert complete.bias < whole.bias - 0.2

@@ -48,9 +48,28 @@ def drawn(method: str, coverage: float, crps: float, **changes) -> dict:
 
 def repeats(method: str, hits: int) -> dict:
     answers = [
-        {"estimate": [1, 0.5, 0.5], "low": [0, 0.4, 0], "high": [2, 0.6 if i < hits else 0.45, 1]} for i in range(50)
+        {
+            "estimate": [1, 0.5, 0.5],
+            "std_error": [1, 1, 1],
+            "low": [0, 0.4, 0],
+            "high": [2, 0.6 if i < hits else 0.45, 1],
+        }
+        for i in range(50)
     ]
     return {"method": method, "first": 0, "status": "ok", "estimates": answers, "seconds": 10.0}
+
+
+def together(method: str, hits: int, half: float, bias: float = 0.03) -> dict:
+    """The slope is .8; the first `hits` of 50 intervals hold it."""
+    answers = [
+        {"estimate": [1, 0.8 + bias], "std_error": [0.1, 0.1], "low": [0, 0.8 - half if i < hits else 0.81],
+         "high": [2, 0.8 + half if i < hits else 0.81 + 2 * half]}
+        for i in range(50)
+    ]  # fmt: skip
+    return {
+        "analysis": "slope", "mechanism": "mar", "method": method, "first": 0, "status": "ok", "estimates": answers,
+        "seconds": 10.0,
+    }  # fmt: skip
 
 
 def conditional(distance: float) -> dict:
@@ -67,8 +86,12 @@ def results(tmp_path):
         "generation": [generated(t, m) for t in ("yeast", "adult") for m in ASSOCIATION],
         "calibration": [drawn("vsae", 0.9, 0.3), drawn("vsae-fast", 0.8, 0.4), drawn("miceforest", 0.7, 0.35)],
         "rubin": [repeats("nothing missing", 47), repeats("vsae-fast", 40)],
+        "pooled": [
+            together("nothing missing", 47, 0.1), together("mice", 47, 0.2), together("mice-norm", 40, 0.1),
+            together("vsae-fast", 45, 0.25), together("vsae", 48, 0.22),
+        ],
         "conditions": [conditional(0.06)],
-    }
+    }  # fmt: skip
 
     def write(without=lambda row: False, **more):
         for benchmark in pages.BENCHMARKS:
@@ -102,9 +125,14 @@ def test_verdicts(results):
     assert verdict(text, f"{crps} on average") == ["× 0.857 (geometric mean) of the better one's", "yes"]
     assert verdict(text, f"{crps} on every table") == ["2 of 2; at most × 0.857 (adult, MAR)", "yes"]
     assert verdict(text, "95 % interval") == ["80.0% of 50 (`vsae-fast`)", "**no**"]
+    lowest = "from 90.0% (vsae-fast, slope MAR) to 96.0%"
+    assert verdict(text, "outcome and covariates missing together") == [lowest, "**no**"]
+    assert verdict(text, "… bias") == ["at most 0.30 (vsae-fast, slope MAR)", "**no**"]
+    assert verdict(text, "… width") == ["at most × 1.25 (vsae-fast, slope MAR)", "**no**"]  # mice-norm does not cover
+    assert "| vsae | 50 | 96.0% | 96.0% | +0.30 | 0.440 | 1.10 |" in text
     assert verdict(text, "conditional distributions") == ["at most 0.060 (age where sex = female)", "yes"]
     assert "| age = 70 | given | .06 / .50 | .30 / .50 |" in text
-    assert "Of 11 figures asked for, 7 are met, 4 not." in text
+    assert "Of 14 figures asked for, 7 are met, 7 not." in text
 
 
 def test_what_was_not_run_is_not_judged(results):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks import ablation, one, scaling, sizes
-from benchmarks.calibration import rubin
+from benchmarks.calibration import pooled, rubin
 from benchmarks.calibration.jobs import BENCHMARK as CALIBRATION
 from benchmarks.generation import conditions
 from benchmarks.generation.jobs import BENCHMARK as GENERATION
@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 KEY = ("method", "seed")
 BENCHMARKS = (
     scaling.BENCHMARK, sizes.BENCHMARK, paper.BENCHMARK, paper.MULTIMODAL, ablation.BENCHMARK, ablation.WHOLE_TABLES,
-    peers.BENCHMARK, peers.LONG, GENERATION, conditions.BENCHMARK, CALIBRATION, rubin.BENCHMARK,
+    peers.BENCHMARK, peers.LONG, GENERATION, conditions.BENCHMARK, CALIBRATION, rubin.BENCHMARK, pooled.BENCHMARK,
 )  # fmt: skip
 
 

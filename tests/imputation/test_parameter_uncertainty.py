@@ -10,7 +10,7 @@ import vsae.imputation.imputer
 from vsae.data.batch import Batch
 from vsae.data.schema import Schema, categorical, count, real
 from vsae.fitting.fit import fit
-from vsae.imputation.parameter_uncertainty import ParameterUncertainty
+from vsae.imputation.parameter_uncertainty import _FLEXIBLE, ParameterUncertainty
 from vsae.model.config import VSAEConfig
 from vsae.model.vsae import VSAE
 
@@ -62,7 +62,7 @@ def test_rows_covary_as_the_errors_of_a_regression(model):
     for j in range(3):
         others = [0, *(1 + k for k in range(3) if k != j)]
         row = torch.cat([torch.ones(3, 1), d], dim=1)[:, others]
-        error = row @ torch.linalg.inv(model.gaussian.moments[j][others][:, others]) @ row.T
+        error = _FLEXIBLE * row @ torch.linalg.inv(model.gaussian.moments[j][others][:, others]) @ row.T
         size = (1 + error.diagonal()).sqrt()
         expected = error / torch.outer(size, size)
         torch.testing.assert_close(torch.corrcoef(drawn[:, :, j].T).fill_diagonal_(0),
@@ -78,7 +78,7 @@ def test_columns_are_wrong_apart(model):
 def test_a_row_that_shows_nothing_is_the_mean(model):
     """Its error is that of a regression at its centre, whatever the row holds."""
     drawn = deviates(model, rows([[False] * 3] * 3))
-    share = torch.linalg.inv(model.gaussian.moments[0][[0, 2, 3]][:, [0, 2, 3]])[0, 0].item()
+    share = _FLEXIBLE * torch.linalg.inv(model.gaussian.moments[0][[0, 2, 3]][:, [0, 2, 3]])[0, 0].item()
     assert np.corrcoef(drawn[:, 0, 0], drawn[:, 1, 0])[0, 1] == pytest.approx(share / (1 + share), abs=0.03)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from vsae.data.batch import Batch
-from vsae.data.schema import Schema, categorical, ordinal, real
+from vsae.data.schema import Schema, categorical, count, ordinal, real
 from vsae.model.config import VSAEConfig
 from vsae.model.gaussian import GaussianImputation
 from vsae.model.vsae import VSAE
@@ -86,3 +86,22 @@ def test_constants_and_empty_columns_leave_it_finite(column):
     batch = Batch({"gaussian": x.nan_to_num()}, mask)
     gaussian.fit(batch, batch.values["gaussian"][..., None])
     assert gaussian(batch, batch.values["gaussian"][..., None]).isfinite().all()
+
+
+def test_what_is_left_to_be_known_depends_on_which_cells_are_shown(gaussian):
+    mask = torch.tensor([[False, True, True], [False, False, True], [False, False, False], [False, True, True]])
+    std, covariance = gaussian.conditional_std(mask, "gaussian"), gaussian.covariance
+    for row, shown in zip(std, mask, strict=True):
+        o = shown.nonzero()[:, 0]
+        told = covariance[0, o] @ torch.linalg.solve(covariance[o][:, o], covariance[o, 0])
+        assert row[0].item() == pytest.approx((covariance[0, 0] - told).sqrt().item(), rel=1e-4)
+    assert std[0, 0] < std[1, 0] < std[2, 0]
+
+
+def test_blocks_of_numbers_find_their_own_entries():
+    schema = Schema([count("k"), real("a"), categorical("c", 3), real("b")])
+    gaussian = GaussianImputation(schema)
+    gaussian.covariance.copy_(torch.diag(torch.tensor([1.0, 4.0, 9.0])))  # a, b, k
+    mask = torch.zeros(2, 4, dtype=torch.bool)
+    torch.testing.assert_close(gaussian.conditional_std(mask, "gaussian"), torch.tensor([[1.0, 2.0]] * 2))
+    torch.testing.assert_close(gaussian.conditional_std(mask, "interval"), torch.tensor([[3.0]] * 2))

@@ -50,6 +50,14 @@ def run(draw: Any, arguments: Sequence[str] | None = None) -> None:
         _write(folder, task, draw(task, int(number)))
 
 
+def run_together(draw: Any, arguments: Sequence[str]) -> None:
+    """Likewise, for a `draw(tasks, number) -> list[Drawn]` that takes all tasks at once."""
+    number, *names = arguments
+    tasks = [read(name) for name in names]
+    for name, task, done in zip(names, tasks, draw(tasks, int(number)), strict=True):
+        _write(Path(name), task, done)
+
+
 def _write(folder: Path, task: Task, done: Drawn) -> None:
     arrays = {}
     for part in ("train", "new"):

@@ -7,8 +7,9 @@ proper, in Rubin's sense, if the fit varies between them as it would between sam
 A network's errors have no formula, but those of a linear regression do: between rows i and k they covary as
 σ² φᵢᵀ A⁻¹ φₖ, with φ = (1, the other columns) and A = Σ φφᵀ over the rows that show the number in question. The
 Gaussian imputation (`gaussian.py`) keeps A, and fills what is missing in φ. So each drawn table has slopes of its own,
-normal with covariance A⁻¹, and its errors covary like this: little in the midst of the rows that were seen, much far
-from them, where cells lie that are missing because of other columns.
+normal with covariance A⁻¹ and half as much again, as a network is more flexible than a line. Its errors covary like
+this: little in the midst of the rows that were seen, much far from them, where cells lie that are missing because of
+other columns.
 
 The width of a cell's distribution is set by errors that were made (`calibration.py`), which have this one in them. It
 is therefore not added: it takes its share of the noise, and each cell by itself is distributed as before.
@@ -29,6 +30,7 @@ from vsae.model.latent_model import LatentModel
 
 _RIDGE = 1e-3  # of a column's own square sum, added to it: columns that tell the same twice
 _LEFT_OUT = 1e6  # likewise: nothing is told by the number itself
+_FLEXIBLE = 1.5  # times the variance of a line's slopes: on simulated rows, that of pooled slopes is what it should be
 _STREAM = -1000  # of random numbers, and on down: one a table
 
 
@@ -41,7 +43,8 @@ class ParameterUncertainty:
         squares = _RIDGE * moments.diagonal(dim1=1, dim2=2).clamp_min(1.0)
         squares[:, 1:].diagonal().copy_(_LEFT_OUT * rows)
         squares[:, 0] = rows - moments[:, 0, 0]
-        self.root = torch.linalg.cholesky(moments + torch.diag_embed(squares)).float()  # (numbers, 1 + D, 1 + D)
+        precision = (moments + torch.diag_embed(squares)) / _FLEXIBLE  # (numbers, 1 + D, 1 + D)
+        self.root = torch.linalg.cholesky(precision).float()
         shape = (*self.root.shape[:2], 1)
         noise = torch.stack(
             [

@@ -67,7 +67,7 @@ def predict(
         draws = imputer.model.draws(batch, noise, only=only)
     blocks = [block for block in imputer.schema.blocks if only is None or block.name in only]
     numbers = {
-        block.name: _moments(imputer.model, draws, block.name, noise.samples)
+        block.name: _moments(imputer.model, draws, batch, block.name, noise.samples)
         for block in blocks
         if block in imputer.schema.standardised_blocks
     }
@@ -83,15 +83,21 @@ def predict(
     return Predictive(numbers, levels, imputer.calibration, slopes)
 
 
-def _moments(model: LatentModel, draws: Draws, block: str, samples: int) -> Moments:
+def _moments(model: LatentModel, draws: Draws, batch: Batch, block: str, samples: int) -> Moments:
     """For `std`, those members say how wide a cell's distribution is whose σ varies from cell to cell.
 
     One σ a column is the same whether the row tells much of the cell or nothing: a mean of both kinds would be too wide
-    where a cell is all but known, and too narrow where nothing is known of it.
+    where a cell is all but known, and too narrow where nothing is known of it. A network's own σ follows what the row
+    tells, but not far enough, and with noise. So it is multiplied by what the Gaussian imputation has for it: cells of
+    two columns that are missing in the same rows were drawn a tenth too narrow without, and what is missing together
+    had too little to do with each other. What the product is worth, the calibration reads off errors.
     """
     decoded = draws.data[block]
     assert isinstance(decoded, Gaussian | Vector)
     estimate, square = (draws.average(x, samples) for x in (decoded.mean, decoded.mean.double() ** 2))
     between = (square - estimate**2).clamp_min(0.0)
     own, every = (draws.average(decoded.scale**2, samples, m) for m in (model.members_with_cell_scale, None))
-    return Moments(estimate.float(), (own + between).sqrt().float(), every.sqrt().float())
+    std, gaussian = (own + between).sqrt(), model.linear_imputation()
+    if gaussian is not None and isinstance(decoded, Gaussian):
+        std = std * gaussian.conditional_std(batch.mask[0], block)
+    return Moments(estimate.float(), std.float(), every.sqrt().float())

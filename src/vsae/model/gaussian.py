@@ -11,6 +11,8 @@ conditional mean of the missing entries given the observed ones. A table without
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import Tensor, nn
 
@@ -23,6 +25,7 @@ _FEWEST_ROWS, _MOST_ROWS = 1000, 3000  # for the covariance: draws of a short ta
 _EM_STEPS = 60  # the second half is averaged, as stochastic EM never comes to rest
 _LEAST_SHRINKAGE = 0.02  # of the correlations: no relation is known to the last digit
 _SOLVER_STEPS, _EXACT_STEPS = 12, 40  # of conjugate gradients: in every training step, and in the fit
+_MATRIX_NUMBERS = 2**22  # floats of matrices that are solved at once
 _MOST_REGRESSORS = 64  # each number has a matrix of them, squared: bounds the memory
 
 
@@ -38,6 +41,8 @@ class GaussianImputation(nn.Module):
     def __init__(self, schema: Schema, used: bool = True) -> None:
         super().__init__()
         numbers = [i for block in schema.number_blocks for i in block.attributes]
+        ends = itertools.accumulate(len(block) for block in schema.number_blocks)
+        self.numbers = {b.name: range(end - len(b), end) for b, end in zip(schema.number_blocks, ends, strict=True)}
         self.ordered = [b for b in schema.blocks if b.family in (Family.BERNOULLI, Family.CUMULATIVE)]
         owner = numbers + [i for block in self.ordered for i in block.attributes]
         self.width = len(owner) if used and numbers and 1 < len(owner) <= _MOST_ENTRIES else 0
@@ -90,6 +95,25 @@ class GaussianImputation(nn.Module):
         seen = batch.mask[..., self.owner].float()
         x = (self.entries(batch, features) - self.centre) / self.scale * seen
         return torch.where(seen > 0, x, _solve(self.covariance, x, seen, _SOLVER_STEPS) @ self.covariance)
+
+    @torch.no_grad()
+    def conditional_std(self, mask: Tensor, block: str) -> Tensor:
+        """Of the numbers of a block, given the entries that rows (B, M) show, (B, variables); 1 in too wide a table.
+
+        It depends on nothing but which cells are shown, so rows with the same mask share it.
+        """
+        at = self.numbers[block]
+        if not len(self.moments):
+            return torch.ones(1, len(at), device=mask.device)
+        shown, which = torch.unique(mask[:, self.owner], dim=0, return_inverse=True)
+        at_once = max(1, _MATRIX_NUMBERS // self.width**2)
+        return torch.cat([self._conditional_std(some.float(), at) for some in shown.split(at_once)])[which]
+
+    def _conditional_std(self, shown: Tensor, at: range) -> Tensor:
+        among = self.covariance * shown[:, :, None] * shown[:, None, :] + torch.diag_embed(1 - shown)
+        across = self.covariance[list(at)] * shown[:, None, :]  # (B, variables, D)
+        told = (across * torch.linalg.solve(among, across.mT).mT).sum(-1)
+        return (self.covariance.diagonal()[list(at)] - told).clamp_min(_LEAST_SHRINKAGE).sqrt()
 
 
 def _solve(covariance: Tensor, x: Tensor, seen: Tensor, steps: int) -> Tensor:

@@ -146,8 +146,9 @@ class FittedVSAE(FittedModel[VSAE]):
 
     @property
     def _sweeps(self) -> bool:
-        """Whether generated rows go through the conditionals once more: these must be known, and marginals wanted."""
-        return self.marginal_map is not None and self.knows_every_subset
+        """Not where values are as decoded, nor with vectors or images: they have no ranks, and a turn is dear there."""
+        numbers_and_levels = not any(variable.event for variable in self.schema.variables)
+        return self.marginal_map is not None and self.knows_every_subset and numbers_and_levels
 
     def _rows(self, n: int, start: int, seed: int, condition: Condition) -> Generated:
         """`n` rows from row number `start` on."""

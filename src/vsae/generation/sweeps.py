@@ -35,7 +35,7 @@ FEWEST_ROWS = 500  # among which values change places: with fewer, a draw would 
 def sweep(
     imputer: Imputer[VSAE], columns: Columns, mask: Mask, fixed: tuple[int, ...], rng: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
-    """Complete rows and their masks (n, M) → the rows, `fixed` attributes, vectors and images as they were."""
+    """Complete rows of numbers and levels, and their masks (n, M) → the rows; `fixed` attributes stay as they were."""
     rows = _Rows.of(imputer, columns, mask, rng)
     free = [kept for turn in attributes_by_turn(imputer) if (kept := [i for i in turn if i not in fixed])]
     for attributes in free:
@@ -69,13 +69,8 @@ class _Rows:
     def deal(self, attributes: list[int], cells: Mask) -> None:
         """Some attributes, in the rows where `cells` (n, M) says so: the values of these cells change places."""
         rows = np.flatnonzero(cells[:, attributes].any(axis=1))
-        schema = self.imputer.schema
-        blocks = [
-            block
-            for block in schema.blocks
-            if (block.family in DISCRETE or block in schema.number_blocks) and set(block.attributes) & set(attributes)
-        ]
-        if not len(rows) or not blocks:
+        blocks = [block for block in self.imputer.schema.blocks if set(block.attributes) & set(attributes)]
+        if not len(rows):
             return
         shown = self.batch.take(torch.from_numpy(rows).to(self.imputer.device)).for_members()
         predicted = predict(self.imputer, shown, [block.name for block in blocks])

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.generation.jobs import METHODS
 from benchmarks.markup import all_values, listed, markdown, mask_name, paragraph
-from benchmarks.peers.readings import Measure, Pick, Place, Readings, Verdict, with_place
+from benchmarks.peers.readings import Mask, Measure, Pick, Place, Readings, Verdict, with_place
 from benchmarks.peers.seconds import mean_seconds
 from benchmarks.store import Row
 
@@ -21,6 +21,7 @@ MOST_ASSOCIATION_ERROR = 0.10
 SHARE_OF_TABLES = 0.70
 POINTS_BEHIND = 0.02
 MOST_NULL_RATE_ERROR = 0.02
+MOST_AUC_COMPLETE = 0.57
 
 
 def score(*path: str) -> Pick:
@@ -116,6 +117,7 @@ def verdicts(readings: Readings) -> list[Verdict]:
         _against_best_peer(
             readings, f"real-or-generated AUC, with missing cells, {at_most}", score("auc", "incomplete")
         ),
+        *(_told_on_average(readings, mask) for mask in readings.masks),
         _useful(readings),
         _largest(
             readings, f"shares of missing cells within {MOST_NULL_RATE_ERROR} in every column", score("nulls", "worst"),
@@ -130,6 +132,15 @@ def _largest(readings: Readings, asked: str, pick: Pick, limit: float) -> Verdic
         return Verdict(asked, "not run", None)
     (place, _), value = max(found.items(), key=lambda item: item[1])
     return Verdict(asked, f"at most {with_place(value, place)}", value <= limit)
+
+
+def _told_on_average(readings: Readings, mask: Mask) -> Verdict:
+    asked = f"real-or-generated AUC of complete rows ≤ {MOST_AUC_COMPLETE} on average, {mask_name(*mask)}"
+    found = readings.all_of(readings.places(mask), [OURS], score("auc", "complete"))
+    if not found:
+        return Verdict(asked, "not run", None)
+    mean = sum(found.values()) / len(found)
+    return Verdict(asked, f"{mean:.3f} over {len(found)} tables", mean <= MOST_AUC_COMPLETE)
 
 
 def compared(readings: Readings, pick: Pick) -> list[Place]:

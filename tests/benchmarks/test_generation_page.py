@@ -116,6 +116,7 @@ def test_verdicts(results):
     assert verdict(text, "association error") == ["at most 0.050 (yeast, MCAR)", "yes"]
     assert verdict(text, "distance of columns") == ["2 of 2", "yes"]
     assert verdict(text, "real-or-generated") == ["1 of 2; above it on yeast MCAR", "**no**"]
+    assert verdict(text, "real-or-generated AUC of complete rows") == ["0.700 over 2 tables", "**no**"]
     assert verdict(text, "trained on generated") == ["0 of 2; most behind 0.050 (yeast, MCAR)", "**no**"]
     assert verdict(text, "shares of missing cells")[1] == "yes"
     outside = "outside: vsae-fast MAR in sample 0.800, vsae-fast MAR new rows 0.800"
@@ -132,7 +133,7 @@ def test_verdicts(results):
     assert "| vsae | 50 | 96.0% | 96.0% | +0.30 | 0.440 | 1.10 |" in text
     assert verdict(text, "conditional distributions") == ["at most 0.060 (age where sex = female)", "yes"]
     assert "| age = 70 | given | .06 / .50 | .30 / .50 |" in text
-    assert "Of 14 figures asked for, 7 are met, 7 not." in text
+    assert "Of 15 figures asked for, 7 are met, 8 not." in text
 
 
 def test_what_was_not_run_is_not_judged(results):

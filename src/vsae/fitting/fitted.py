@@ -21,6 +21,7 @@ from vsae.generation import density, masks
 from vsae.generation.conditions import Condition
 from vsae.generation.marginals import MarginalMap
 from vsae.generation.rows import RowGenerator, generating_members
+from vsae.generation.sweeps import FEWEST_ROWS, sweep
 from vsae.imputation import draws as drawing
 from vsae.imputation import point
 from vsae.imputation.calibration import Calibration
@@ -33,6 +34,8 @@ from vsae.model.vsae import VSAE
 from vsae.storage import checkpoint
 from vsae.training.history import History
 
+_LATENT_DRAWS = 2  # of a prediction, which a generated cell costs
+Generated = tuple[dict[str, NDArray[Any]], Mask]
 _ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals", "point_mass")
 
 
@@ -121,24 +124,43 @@ class FittedVSAE(FittedModel[VSAE]):
     def generate(
         self, n: int, *, seed: int = 0, given: Mapping[str, float] | None = None, missing: Sequence[str] = ()
     ) -> tuple[dict[str, NDArray[Any]], Mask]:
-        """`n` complete rows, and for each a mask that the mechanism might have given it: z → m → x.
+        """`n` complete rows, and for each a mask that the mechanism might have given it.
 
-        Data alone, masks alone, and data with missing cells are parts of this one draw. `given` (variable → value in
-        natural units) and `missing` (attributes that must be missing) condition it: see rows.py.
+        z → m → x (rows.py), then one Gibbs sweep over x (sweeps.py). Data alone, masks alone, and data with missing
+        cells are parts of this one draw. `given` (variable → value in natural units) and `missing` (attributes that
+        must be missing) condition it.
         """
         if n < 1:
             raise ValueError(f"asked for {n} rows; ask for at least 1")
         if missing:
             masks.refuse_without_mask_model(self.model)
         condition = Condition.of(self.schema, given or {}, missing)
-        pieces = [self.row_generator.rows(rows, start, seed, condition) for start, rows in self.ranges(n)]
+        pieces = [self._rows(rows, start, seed, condition) for start, rows in self.ranges(n, _LATENT_DRAWS)]
         columns = {name: np.concatenate([x[name] for x, _ in pieces]) for name in pieces[0][0]}
         return columns, np.concatenate([mask for _, mask in pieces])
 
     def generate_masks(self, n: int, *, seed: int = 0) -> Mask:
-        """`n` masks from the learned mechanism, (n, M), True = observed."""
+        """`n` masks from the learned mechanism, (n, M), True = observed: those of `generate`."""
         masks.refuse_without_mask_model(self.model)
-        return self.generate(n, seed=seed)[1]
+        pieces = self.ranges(n, _LATENT_DRAWS)
+        return np.concatenate([self._prior_rows(rows, start, seed, Condition())[1][:rows] for start, rows in pieces])
+
+    @property
+    def _sweeps(self) -> bool:
+        """Not where values are as decoded, nor with vectors or images: they have no ranks, and a turn is dear there."""
+        numbers_and_levels = not any(variable.event for variable in self.schema.variables)
+        return self.marginal_map is not None and self.knows_every_subset and numbers_and_levels
+
+    def _rows(self, n: int, start: int, seed: int, condition: Condition) -> Generated:
+        """`n` rows from row number `start` on."""
+        columns, mask = self._prior_rows(n, start, seed, condition)
+        if self._sweeps:
+            columns = sweep(self, columns, mask, condition.known, np.random.default_rng([seed % 2**62, start]))
+        return {name: x[:n] for name, x in columns.items()}, mask[:n]
+
+    def _prior_rows(self, n: int, start: int, seed: int, condition: Condition) -> Generated:
+        """`n` rows at least, as many as a sweep wants."""
+        return self.row_generator.rows(max(n, FEWEST_ROWS) if self._sweeps else n, start, seed, condition)
 
     # --- files
 

@@ -46,7 +46,7 @@ class Drawn:
     levels: Arrays
 
     def plain_codes(self, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
-        return {name: _codes(share, rng) for name, share in self.levels.items()}
+        return {name: draw_codes(share, rng) for name, share in self.levels.items()}
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class MarginalMap:
     def of(cls, schema: Schema, marginals: Marginals, drawn: Drawn) -> MarginalMap:
         """From draws like those to come."""
         quantiles = {block.name: np.quantile(drawn.numbers[block.name], _P, axis=0) for block in schema.number_blocks}
-        shifts = {name: _shift(share, marginals.shares[name]) for name, share in drawn.levels.items()}
+        shifts = {name: shift_to_shares(share, marginals.shares[name]) for name, share in drawn.levels.items()}
         return cls(marginals, quantiles, shifts)
 
     def __call__(
@@ -125,7 +125,7 @@ class MarginalMap:
             x = np.where(between, encoding.rounded(block, x), x)
             seen = ~np.isnan(observed[0])
             out |= {variable.name: x[:, j] for j, variable in enumerate(block.variables) if seen[j]}
-        return out | {name: _codes(x * np.exp(self.shifts[name]), rng) for name, x in drawn.levels.items()}
+        return out | {name: draw_codes(x * np.exp(self.shifts[name]), rng) for name, x in drawn.levels.items()}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         parts = {f"data/{part}": getattr(self.marginals, part) for part in _PARTS}
@@ -141,7 +141,7 @@ class MarginalMap:
         return cls(marginals, part("draws/quantiles/"), part("draws/shifts/"))
 
 
-def _codes(weight: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+def draw_codes(weight: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
     """A level for each row, in proportion to its weights, (n, levels): systematic sampling, one level after the other.
 
     The rows are put in a random order, and a level comes up each time its probabilities have added up to one more.
@@ -179,16 +179,16 @@ def _shares_of(
     counts = np.bincount(x[observed].astype(int), minlength=levels).astype(np.float64)
     if hidden.sum() >= _FEWEST_CELLS and not observed.all():
         known = np.bincount(x[hidden].astype(int), minlength=levels) / hidden.sum()
-        weight = share[~observed] * np.exp(_shift(share[hidden], known))
+        weight = share[~observed] * np.exp(shift_to_shares(share[hidden], known))
         counts += (weight / weight.sum(axis=1, keepdims=True)).sum(axis=0)
     return np.maximum(counts / max(counts.sum(), 1.0), _LEAST) if counts.any() else np.full(levels, 1 / levels)
 
 
-def _shift(share: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+def shift_to_shares(share: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
     """What to add to log probabilities, (n, levels), for their mean to be as wanted; (levels,).
 
     >>> share = np.array([[0.9, 0.1], [0.5, 0.5]])
-    >>> shifted = share * np.exp(_shift(share, np.array([0.5, 0.5])))
+    >>> shifted = share * np.exp(shift_to_shares(share, np.array([0.5, 0.5])))
     >>> (shifted / shifted.sum(1, keepdims=True)).mean(0).round(3)
     array([0.5, 0.5])
     """

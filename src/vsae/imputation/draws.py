@@ -127,7 +127,7 @@ def _draw_in_turns(
         rows = incomplete[start : start + length]
         some = {name: np.asarray(x)[rows] for name, x in columns.items()}
         sequence = _Sequence.begin(imputer, some, mask[rows], n, seed, row_ids[rows], common)
-        for attributes in _turns(imputer):
+        for attributes in attributes_by_turn(imputer):
             sequence.take_turn(attributes)
         for i, table in enumerate(tables):
             part = {name: x[i * length : (i + 1) * length] for name, x in sequence.columns.items()}
@@ -137,7 +137,7 @@ def _draw_in_turns(
     return tables
 
 
-def _turns(imputer: Imputer[Any]) -> Iterator[list[int]]:
+def attributes_by_turn(imputer: Imputer[Any]) -> Iterator[list[int]]:
     """The attributes of each turn."""
     turns = np.arange(len(imputer.schema)) if imputer.turns is None else imputer.turns
     for turn in range(int(turns.max()) + 1):

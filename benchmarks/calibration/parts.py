@@ -36,7 +36,7 @@ from vsae.fitting.steps import FitData, assess, refit, split, with_known
 from vsae.imputation.calibration import Calibration, HeldOutPredictions
 from vsae.imputation.point import completed
 from vsae.imputation.predictive import Predictive, predict
-from vsae.imputation.residual_quantiles import RANKS, Predictions, normal_quantiles
+from vsae.imputation.residual_quantiles import RANKS, Predictions, interpolated, normal_quantiles
 from vsae.model.vsae import VSAE
 from vsae.training.em import learn
 from vsae.training.loop import train
@@ -46,6 +46,7 @@ EFFORT: Effort = "fast"
 WHOLE, NONE = "the whole", "nothing is calibrated"
 PREDICTED = (np.arange(20) + 0.5) / 20  # ranks whose quantile losses add up to the CRPS
 INTERVAL = (0.05, 0.95)
+_FAR = 9.0  # log σ: beyond all cells
 
 
 # --- one fit, and calibrations without a part
@@ -101,7 +102,7 @@ def _with_widths(
     point_mass: Mapping[str, Sequence[bool]],
     slope: float,
 ) -> Calibration:
-    """With one slope for all columns: what is left to fit are residuals over σ^slope, of which σ says no more."""
+    """The width of a cell is c · σ^slope, whatever errors were at such a σ: c is fitted to residuals over σ^slope."""
 
     def scaled(blocks: Mapping[str, Predictions]) -> dict[str, Predictions]:
         out = {}
@@ -113,8 +114,11 @@ def _with_widths(
         return out
 
     relative = replace(held_out, usual=scaled(held_out.usual), sparse=scaled(held_out.sparse))
-    fitted = Calibration.fit(schema, relative, point_mass).residuals
-    residuals = {name: replace(x, slope=torch.full_like(x.slope, slope)) for name, x in fitted.items()}
+    ends = torch.tensor([-_FAR, _FAR])
+    residuals = {}
+    for name, found in Calibration.fit(schema, relative, point_mass).residuals.items():
+        log_width = interpolated(found.log_std, found.log_width, torch.zeros_like(found.log_std[:, :1]))
+        residuals[name] = replace(found, log_std=ends.expand(len(log_width), 2), log_width=log_width + slope * ends)
     return replace(whole, residuals=residuals)
 
 
@@ -175,7 +179,7 @@ def scores(
     for name, calibration in without.items():
         estimates = calibration.estimates(decoded)
         errors = data.errors(rows, mask, completed(fitted, rows.columns, mask, estimates), centre)
-        out[name] = {m: errors[m] for m in ("nrmse", "pfc") if math.isfinite(errors.get(m, math.nan))}
+        out[name] = {measure: errors[measure] for measure in ("nrmse", "pfc") if measure in errors}
         out[name] |= _of_numbers(fitted, [replace(p, calibration=calibration) for p in predictions], rows, mask)
         out[name] |= _of_levels(fitted, estimates, rows, mask)
     return out

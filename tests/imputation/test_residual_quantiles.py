@@ -16,8 +16,9 @@ RANKS = torch.rand(4000, 1, generator=torch.Generator().manual_seed(0), dtype=to
 
 
 def one_column(quantiles: torch.Tensor, point_mass: bool = False, slope: float = 1.0) -> ResidualQuantiles:
+    ends = torch.tensor([[-9.0, 9.0]])
     return ResidualQuantiles(
-        torch.tensor([[-1.0, 1.0]]), quantiles[None], torch.tensor([point_mass]), torch.tensor([slope])
+        torch.tensor([[-1.0, 1.0]]), quantiles[None], torch.tensor([point_mass]), ends, slope * ends
     )
 
 

@@ -23,6 +23,8 @@ _TAIL = 1e-3  # a normal ends nowhere; its table of quantiles does
 _LEANING = 30.0  # cells: towards what all columns have in common, and towards normal residuals
 _SLOPES = torch.linspace(0.0, 1.0, 11, dtype=torch.float64)  # of log σ over what the model says it is
 _LEANING_SLOPE = 40.0  # nats for the whole way from 0 to 1, towards the one that suits all columns
+_WIDTHS = 6  # values of σ at which the size of errors is looked at
+_BEYOND = 5.0  # in log σ: farther out than any cell
 _PLACES = 12  # estimates at which the residuals of a column are looked at
 _NEAR, _NEAR_POINT_MASS = 1 / 3, 1 / 12  # by so many of its cells, those with the nearest estimates
 _FEWEST_CELLS = 60  # … and at least so many: fewer do not fill 65 quantiles
@@ -31,14 +33,6 @@ _FEWEST_CELLS = 60  # … and at least so many: fewer do not fill 65 quantiles
 def normal_quantiles() -> Tensor:
     """At `RANKS`, in float32."""
     return torch.special.ndtri(RANKS.clamp(_TAIL, 1 - _TAIL)).float()
-
-
-class Moments(NamedTuple):
-    """Of the numbers of a block in standard units, over latents and members; (B, variables[, d]) each."""
-
-    estimate: Tensor
-    std: Tensor  # with what members and latents differ by
-    scale: Tensor  # σ as it is decoded, of all members
 
 
 def interpolated(x: Tensor, y: Tensor, at: Tensor) -> Tensor:
@@ -52,17 +46,26 @@ def interpolated(x: Tensor, y: Tensor, at: Tensor) -> Tensor:
     return torch.lerp(y0, y1, ((at - x0) / (x1 - x0).clamp_min(1e-12)).clamp(0.0, 1.0))
 
 
+class Moments(NamedTuple):
+    """Of the numbers of a block in standard units, over latents and members; (B, variables[, d]) each."""
+
+    estimate: Tensor
+    std: Tensor  # with what members and latents differ by
+    scale: Tensor  # σ as it is decoded, of all members
+
+
 @dataclass(frozen=True)
 class ResidualQuantiles:
-    """Of the columns of a block: quantiles of (x - estimate) / σ^slope at some estimates, linear between these.
+    """Of the columns of a block: quantiles of (x - estimate) / width at some estimates, linear between these.
 
-    The slope says how far the size of errors follows the model's σ: not at all (0), or in proportion (1).
+    A cell's width is what errors were where the model's σ was as it is there: a piecewise-linear function of log σ.
 
     Where one value makes up much of a column they are quantiles of x itself. Between a point mass and what lies beside
     it there is nothing, so nothing is taken from between: it is one or the other.
 
     >>> quantiles = torch.tensor([[[-1.0, 0.0, 1.0], [-1.0, 0.0, 3.0]]])
-    >>> residuals = ResidualQuantiles(torch.tensor([[0.0, 1.0]]), quantiles, torch.tensor([False]), torch.ones(1))
+    >>> residuals = ResidualQuantiles(torch.tensor([[0.0, 1.0]]), quantiles, torch.tensor([False]),
+    ...                               torch.tensor([[-9.0, 9.0]]), torch.tensor([[-9.0, 9.0]]))
     >>> estimate, std = torch.tensor([[0.5], [9.0]]), torch.tensor([[1.0], [2.0]])
     >>> residuals.at(estimate, std, torch.tensor([[0.75], [1.0]]))
     tensor([[ 1.5000], [15.0000]])
@@ -71,7 +74,8 @@ class ResidualQuantiles:
     places: Tensor  # (variables, K): estimates, rising
     quantiles: Tensor  # (variables, K, knots)
     point_mass: Tensor  # (variables,) bool: one value makes up much of the column
-    slope: Tensor  # (variables,): of the log size of errors over log σ
+    log_std: Tensor  # (variables, W): of the model, rising
+    log_width: Tensor  # (variables, W): what it is worth
 
     def only(self, variables: Sequence[int]) -> ResidualQuantiles:
         return ResidualQuantiles(*(getattr(self, field.name)[list(variables)] for field in fields(self)))
@@ -100,7 +104,9 @@ class ResidualQuantiles:
             return torch.lerp(quantiles[column, place, below], quantiles[column, place, below + 1], between)
 
         x = torch.lerp(quantile(right - 1), quantile(right), along.expand(rank.shape))
-        return torch.where(point_mass, x, estimate + std.clamp_min(NARROWEST) ** self.slope.to(std) * x)
+        log_std = std.clamp_min(NARROWEST).log().T.contiguous()
+        width = interpolated(self.log_std.to(std), self.log_width.to(std), log_std).T.exp()
+        return torch.where(point_mass, x, estimate + width * x)
 
     def to_tensors(self) -> dict[str, Tensor]:
         return {field.name: getattr(self, field.name).cpu() for field in fields(self)}
@@ -163,10 +169,11 @@ def fit_residuals(
         for j in range(every.x.shape[1]):
             estimate, std, x = usual[name].column(j)
             whole = point_mass[name][j] and len(x) >= _FEWEST_CELLS
-            slope = slopes[name][j]
-            y = x if whole else math.exp(surplus) * (x - estimate) / std.clamp_min(NARROWEST) ** slope
+            log_std, log_width = _widths(every, j, slopes[name][j])
+            width = interpolated(log_std, log_width, std.clamp_min(NARROWEST).log()).exp()
+            y = x if whole else math.exp(surplus) * (x - estimate) / width
             places, quantiles = _quantiles_by_estimate(estimate, y, whole)
-            columns.append((places, quantiles, torch.tensor(whole), slope))
+            columns.append((places, quantiles, torch.tensor(whole), log_std, log_width))
         residuals[name] = ResidualQuantiles(*(torch.stack(part).cpu() for part in zip(*columns, strict=True)))
     return residuals
 
@@ -198,6 +205,27 @@ def _slope_losses(found: Predictions) -> Tensor:
         scaled = (off * torch.exp(-_SLOPES.to(off)[:, None] * log_std)).mean(1).log()
         losses.append((len(off) * scaled + _SLOPES.to(off) * log_std.sum()).cpu())
     return torch.stack(losses)
+
+
+def _widths(found: Predictions, column: int, slope: Tensor) -> tuple[Tensor, Tensor]:
+    """log σ at some places (W,), rising, and the log size of errors there, of cells near them, leaning to a line."""
+    estimate, std, x = found.column(column)
+    off = (x - estimate).abs()
+    if len(std) < 2:
+        line = torch.linspace(-_BEYOND, _BEYOND, _WIDTHS + 2).to(std)
+        return line, line
+    log_std, order = std.clamp_min(NARROWEST).log().sort()
+    scaled = off[order] / torch.exp(slope * log_std)
+    whole, half = scaled.mean().clamp_min(NARROWEST), max(len(std) / 4, _FEWEST_CELLS) / 2
+    places, offsets = [], []
+    for k in range(_WIDTHS):
+        middle = (k + 0.5) / _WIDTHS * len(std)
+        near = slice(max(0, int(middle - half)), max(int(middle + half), 1))
+        count = len(scaled[near])
+        places.append(log_std[near].mean())
+        offsets.append(count / (count + 2 * _LEANING) * torch.log(scaled[near].mean().clamp_min(NARROWEST) / whole))
+    place = torch.stack([places[0] - _BEYOND, *places, places[-1] + _BEYOND])  # there, along the line
+    return place, slope * place + torch.stack([offsets[0], *offsets, offsets[-1]])
 
 
 def _quantiles_by_estimate(estimate: Tensor, y: Tensor, point_mass: bool) -> tuple[Tensor, Tensor]:

@@ -175,7 +175,7 @@ def scores(
     fitted.calibration = Calibration()
     decoded = fitted.estimates(rows.columns, mask)
     predictions = [predict(fitted, batch) for _, batch in fitted.chunks(rows.columns, mask, 2)]
-    out = {}
+    out: dict[str, dict[str, float]] = {}
     for name, calibration in without.items():
         estimates = calibration.estimates(decoded)
         errors = data.errors(rows, mask, completed(fitted, rows.columns, mask, estimates), centre)

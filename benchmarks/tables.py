@@ -13,6 +13,7 @@ from benchmarks import ablation, options, scaling, sizes
 from benchmarks.generation import pages as generation
 from benchmarks.joint import page as joint
 from benchmarks.markup import MADE, markdown
+from benchmarks.mechanism import page as mechanism
 from benchmarks.paper import multimodal_page as multimodal
 from benchmarks.paper import pages as paper
 from benchmarks.peers import pages as peers
@@ -158,6 +159,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "benchmark.md": peers.page,
     "generation.md": generation.page,
     "joint.md": joint.page,
+    "mechanism.md": mechanism.page,
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +64,8 @@ def self_masking(rows: data.Rows, mechanism: str, seed: int) -> set[int]:
 
 
 def in_words(row: Row) -> str:
-    shares = [f"{m} {share([row], m, kind):.2f}" for m in MECHANISMS for kind in KINDS if kind_of(m, kind)]
-    return f"switched on: {', '.join(shares)}"
+    shares = [f"{name_of(m, kind)} {share([row], m, kind):.2f}" for m, kind in PAIRS]
+    return f"switched on: {'; '.join(shares)}"
 
 
 BENCHMARK = Benchmark("gate", ("table", "size", "seed"), in_process(__name__), in_words)
@@ -97,12 +97,14 @@ def main(arguments: Sequence[str]) -> None:
 # --- its part of docs/mechanism.md
 
 #: Kind of column → its number, and how many of them are switched on.
-KINDS = {"self-masking": ("self_masking", "found"), "ignorable": ("others", "mistaken")}
+KINDS = {"NMAR": ("self_masking", "found"), "MAR": ("others", "mistaken")}
+#: Mechanisms, and the kinds of columns that they make.
+PAIRS = [(m, kind) for m in MECHANISMS for kind in KINDS if m == masks.HALF or (m in NMAR) == (kind == "NMAR")]
 
 
-def kind_of(mechanism: str, kind: str) -> bool:
-    """Whether a mechanism makes columns of that kind."""
-    return mechanism == masks.HALF or (mechanism in NMAR) == (kind == "self-masking")
+def name_of(mechanism: str, kind: str) -> str:
+    name = masks.MECHANISMS[mechanism]
+    return f"{name}: the {kind} columns" if mechanism == masks.HALF else name
 
 
 def share(rows: Iterable[Row], mechanism: str, kind: str, rate: float | None = None) -> float:
@@ -125,27 +127,17 @@ def section(results: Path) -> str:
     made = [table for table in tables if table in masks.MADE]
     sizes = sorted({row["size"] for row in rows})
     rates = sorted({found["rate"] for row in rows for found in row["found"]})
-    kinds = [(m, kind) for m in MECHANISMS for kind in KINDS if kind_of(m, kind)]
-
-    def line(mechanism: str, kind: str, parts: Iterable[Callable[[str, str], float]]) -> list[str]:
-        name = masks.MECHANISMS[mechanism]
-        if mechanism == masks.HALF:
-            name += f": the {'NMAR' if kind == 'self-masking' else 'MAR'} columns"
-        return [name, *(_text(part(mechanism, kind)) for part in parts)]
-
-    def at_size(size: int) -> Callable[[str, str], float]:
-        return lambda m, kind: share([row for row in rows if row["size"] == size], m, kind)
-
-    def at_rate(rate: float) -> Callable[[str, str], float]:
-        return lambda m, kind: share(rows, m, kind, rate)
-
-    def in_table(table: str) -> Callable[[str, str], float]:
-        return lambda m, kind: share([row for row in rows if row["table"] == table], m, kind)
-
-    by_size_and_rate = [*(at_size(size) for size in sizes), *(at_rate(rate) for rate in rates)]
+    of_size = {size: [row for row in rows if row["size"] == size] for size in sizes}
+    of_table = {table: [row for row in rows if row["table"] == table] for table in tables}
+    lines: list[list[object]] = [
+        [name_of(m, kind), *(_text(share(some, m, kind)) for some in of_size.values()),
+         *(_text(share(rows, m, kind, rate)) for rate in rates)]
+        for m, kind in PAIRS
+    ]  # fmt: skip
+    lengths = [len({row["table"] for row in some}) for some in of_size.values()]
+    lines.append(["*tables*", *lengths, *[len(tables)] * len(rates)])
     heads = [*(f"{size:,} rows" for size in sizes), *(f"{rate:g} missing" for rate in rates)]
-    shown = [(m, kind) for m, kind in kinds if m != "mar-1"]
-    lines = [[table, *(_text(in_table(table)(m, kind)) for m, kind in shown)] for table in tables]
+    by_table = [[table, *(_text(share(some, *pair)) for pair in PAIRS)] for table, some in of_table.items()]
     return "\n\n".join(
         (
             "## The gate",
@@ -155,9 +147,9 @@ def section(results: Path) -> str:
                 "table with fewer rows than are asked for enters with all it has, once.",
                 f"Made for it: {listed(made)}." if made else "",
             ),
-            markdown(["", *heads], [line(m, kind, by_size_and_rate) for m, kind in kinds]),
+            markdown(["", *heads], lines),
             "By table, all sizes and rates:",
-            markdown(["table", *(line(m, kind, [])[0] for m, kind in shown)], lines),
+            markdown(["table", *(name_of(m, kind) for m, kind in PAIRS)], by_table),
         )
     )
 
@@ -173,9 +165,9 @@ def verdicts(results: Path) -> list[Verdict]:
     tables = {row["table"] for row in rows}
     out = []
     for name, mechanisms in (("MCAR", ("mcar",)), ("MAR", ("mar-1", "mar"))):
-        mean = float(np.mean([share(rows, m, "ignorable") for m in mechanisms]))
+        mean = float(np.mean([share(rows, m, "MAR") for m in mechanisms]))
         by_table = {
-            t: float(np.mean([share([r for r in rows if r["table"] == t], m, "ignorable") for m in mechanisms]))
+            t: float(np.mean([share([r for r in rows if r["table"] == t], m, "MAR") for m in mechanisms]))
             for t in sorted(tables)
         }
         worst = max(by_table, key=by_table.__getitem__)

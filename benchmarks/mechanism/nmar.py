@@ -130,19 +130,14 @@ def picked(rows: Iterable[Row], mechanism: str, rate: float, effort: str) -> lis
     return [r for r in rows if r["status"] == "ok" and (r["mechanism"], r["rate"], r["effort"]) == wanted]
 
 
-def beside_peers(rows: Iterable[Row], answer: str, results: Path) -> Board:
-    """NMAR 0.3: the rows of the peers, and in the place of ours those of one of the two answers."""
-    mechanism, rate = COMPARED
+def beside_peers(rows: Iterable[Row], answer: str, effort: str, results: Path) -> Board:
+    """NMAR 0.3: the rows of the peers, and in the place of ours those of one answer, with the seeds that ours have."""
+    ours = [{**row, **row[answer], "method": EFFORTS[effort]} for row in picked(rows, *COMPARED, effort)]
+    seeds = {row["seed"] for row in ours}
     theirs = [
         row
         for row in peers.BENCHMARK.rows(results)
-        if (row["mechanism"], row["rate"]) == COMPARED and row["method"] not in OURS
-    ]
-    ours = [
-        {**row, **row[answer], "method": method}
-        for effort, method in EFFORTS.items()
-        for row in picked(rows, mechanism, rate, effort)
-        if row["seed"] in {peer["seed"] for peer in theirs}
+        if (row["mechanism"], row["rate"]) == COMPARED and row["method"] not in OURS and row["seed"] in seeds
     ]
     return board(in_place([*theirs, *ours]))
 
@@ -154,7 +149,7 @@ class BesidePeers(NamedTuple):
 
     @classmethod
     def of(cls, rows: Iterable[Row], answer: str, effort: str, results: Path) -> BesidePeers | None:
-        found, method = beside_peers(rows, answer, results), EFFORTS[effort]
+        found, method = beside_peers(rows, answer, effort, results), EFFORTS[effort]
         cells = found.compared(method, found.cells(ignorable=False))
         if not cells:
             return None
@@ -181,8 +176,8 @@ def section(results: Path) -> str:
             _beside_peers_table(rows, results),
             "All mechanisms; error of `auto` / error of `ignorable`, geometric means over cells:",
             _ratios_table(rows),
-            "NMAR 0.3, error of `auto` / error of `ignorable` by table:",
-            _by_table(rows),
+            "Cells of NMAR 0.3:",
+            _cells(rows, results),
         )
     )
 
@@ -214,14 +209,22 @@ def _ratios_table(rows: list[Row]) -> str:
     return markdown(head, lines)
 
 
-def _by_table(rows: list[Row]) -> str:
+def _cells(rows: list[Row], results: Path) -> str:
+    """Each cell of NMAR 0.3: the best peer, and ours."""
+    shown = {
+        (effort, answer): beside_peers(rows, answer, effort, results)
+        for effort, answer in itertools.product(EFFORTS, ("ignorable", "auto"))
+        if picked(rows, *COMPARED, effort)
+    }
+    boards = list(shown.values())
     lines = []
-    for effort in EFFORTS:
-        found = ratios(picked(rows, *COMPARED, effort))
-        for cell in sorted(found, key=lambda c: (CORE.tables.index(c.table), c.measure, c.setting)):
-            name = f"{cell.table} {cell.measure.upper()}, {SETTINGS[cell.setting]}"
-            lines.append([name, EFFORTS[effort], f"{found[cell]:.3f}"])
-    return markdown(["cell", "method", "auto / ignorable"], lines)
+    for cell in boards[-1].cells(ignorable=False) if boards else ():
+        peer = boards[-1].best_peer(cell)
+        theirs = f"{peer} {boards[-1].text(cell, peer)}" if peer else "–"
+        ours = [b.text(cell, EFFORTS[e]) if cell in b.errors else "n/r" for (e, _), b in shown.items()]
+        lines.append([f"{cell.table} {cell.measure.upper()}, {SETTINGS[cell.setting]}", theirs, *ours])
+    heads = [f"{EFFORTS[effort]}, {answer}" for effort, answer in shown]
+    return markdown(["cell", "best peer", *heads], lines)
 
 
 def verdicts(results: Path) -> list[Verdict]:

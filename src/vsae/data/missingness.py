@@ -168,7 +168,7 @@ class PartlyNMAR(Mechanism):
     """The columns named hide their own high values, as in LogisticNMAR; the others are MAR, as in LogisticMAR.
 
     The columns that are always observed, and rule those that are MAR, are ⌊observed_share · M⌋ of those not named, at
-    least 1. `rate` is the share of the whole table; all columns that miss cells miss as many.
+    least 1 if there is any. `rate` is the share of the whole table; all columns that miss cells miss as many.
 
     >>> x = np.random.default_rng(0).normal(size=(500, 8))
     >>> p = PartlyNMAR(rate=0.3, self_masking=(0, 5)).missing_probability(x, np.random.default_rng(1))
@@ -190,8 +190,6 @@ class PartlyNMAR(Mechanism):
     def missing_probability(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         z = _standardise(_complete(x))  # (n, M)
         own = np.isin(np.arange(z.shape[1]), self.self_masking)
-        if own.all():
-            raise ValueError("self_masking names every column, and none is left to be always observed; name fewer")
         rest = np.flatnonzero(~own)
         kept = min(max(1, math.floor(self.observed_share * z.shape[1] + 1e-9)), len(rest))
         observed = np.isin(np.arange(z.shape[1]), rng.choice(rest, size=kept, replace=False))

@@ -14,6 +14,7 @@ from benchmarks.calibration import parts
 from benchmarks.generation import pages as generation
 from benchmarks.joint import page as joint
 from benchmarks.markup import MADE, markdown
+from benchmarks.mechanism import page as mechanism
 from benchmarks.paper import multimodal_page as multimodal
 from benchmarks.paper import pages as paper
 from benchmarks.peers import pages as peers
@@ -159,6 +160,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "benchmark.md": peers.page,
     "generation.md": generation.page,
     "joint.md": joint.page,
+    "mechanism.md": mechanism.page,
 }
 
 

@@ -55,10 +55,14 @@ class TaskData:
 
     @classmethod
     def of(cls, rows: data.Rows, mechanism: str, rate: float, seed: int) -> TaskData:
+        return cls.hidden_by(rows, mechanism_of(mechanism, rate, rows.schema), seed)
+
+    @classmethod
+    def hidden_by(cls, rows: data.Rows, mechanism: Mechanism, seed: int) -> TaskData:
         """Rows shuffled and split, masks drawn for all of them; all from the seed and the name of the table."""
         rng = np.random.default_rng([seed, zlib.crc32(rows.name.encode())])
         order = rng.permutation(len(rows))
-        mask = rows.hide(mechanism_of(mechanism, rate, rows.schema), rng)
+        mask = rows.hide(mechanism, rng)
         train, new = np.split(order, [len(rows) - round(NEW_SHARE * len(rows))])
         return cls(seed, rows.take(train), mask[train], rows.take(new), mask[new])
 

@@ -16,12 +16,13 @@ from vsae.data.missingness import (
     Mechanism,
     PaperMAR,
     PaperNMAR,
+    PartlyNMAR,
     SelfMasking,
     _with_mean,
     by_name,
 )
 
-ALL = [MCAR(0.4), PaperMAR(), PaperNMAR(), LogisticMAR(0.4), LogisticNMAR(0.4), SelfMasking()]
+ALL = [MCAR(0.4), PaperMAR(), PaperNMAR(), LogisticMAR(0.4), LogisticNMAR(0.4), PartlyNMAR(0.4, (0, 2)), SelfMasking()]
 LOGISTIC = [LogisticMAR, LogisticNMAR]
 
 
@@ -223,6 +224,39 @@ def test_nmar_own_weight_is_twice_that_of_the_others_together() -> None:
     own = np.diag(weights).copy()
     np.fill_diagonal(weights, 0)
     np.testing.assert_allclose(own / np.linalg.norm(weights, axis=0), 2.0, rtol=1e-6)
+
+
+def test_nmar_of_low_values_is_that_of_high_ones_turned_round(table: np.ndarray) -> None:
+    low = LogisticNMAR(0.3, low=True).missing_probability(table, generator())
+    np.testing.assert_allclose(low, LogisticNMAR(0.3).missing_probability(-table, generator()), atol=1e-9)
+    assert all(np.corrcoef(x, p)[0, 1] < -0.3 for x, p in zip(table.T, low.T, strict=True))
+
+
+def test_nmar_of_the_tail_leaves_the_lower_half_to_chance(table: np.ndarray) -> None:
+    p = LogisticNMAR(0.3, tail=True).missing_probability(table, generator())
+    np.testing.assert_allclose(p.mean(axis=0), 0.3, atol=1e-9)
+    order = np.argsort(p, axis=0)
+    np.testing.assert_allclose(np.ptp(np.take_along_axis(p, order[:1900], axis=0), axis=0), 0, atol=1e-12)
+    assert (p.max(axis=0) > 2 * p.min(axis=0)).all()
+    high = np.take_along_axis(table, order[-1000:], axis=0)[:, :7]  # the last column is a code
+    assert (high.mean(axis=0) > table[:, :7].mean(axis=0)).all()
+
+
+def test_partly_nmar_hides_by_the_own_value_only_where_it_is_told_to() -> None:
+    x = generator().normal(size=(20_000, 8))
+    mechanism = PartlyNMAR(0.3, self_masking=[1, 4, 6])
+    p = mechanism.missing_probability(x, generator(3))
+    always = p.max(axis=0) == 0
+    assert always.sum() == 2
+    assert not always[[1, 4, 6]].any()
+    np.testing.assert_allclose(p[:, ~always].mean(axis=0), 0.4, atol=1e-9)  # 0.3 of the whole table
+    own = np.array([0.0 if a else np.corrcoef(x[:, j], p[:, j])[0, 1] for j, a in enumerate(always)])
+    assert (own[[1, 4, 6]] > 0.5).all()
+    assert (np.abs(np.delete(own, [1, 4, 6])) < 0.05).all()  # columns are independent here
+    alone = PartlyNMAR(0.3, range(8)).missing_probability(x, generator())
+    np.testing.assert_array_equal(alone, LogisticNMAR(0.3).missing_probability(x, generator()))
+    with pytest.raises(ValueError, match="out of reach with 1 of 2"):
+        PartlyNMAR(0.6, (0,)).sample(x[:, :2], generator())
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.01, 1), (0.25, 2), (0.3, 3), (0.99, 9)])

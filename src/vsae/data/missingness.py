@@ -114,28 +114,16 @@ class LogisticMAR(Mechanism):
     def __post_init__(self) -> None:
         _check_rate(self.rate)
         _check_strength(self.strength)
-        if not 0 < self.observed_share < 1:
-            raise ValueError(f"observed_share must lie strictly between 0 and 1, not {self.observed_share}")
+        _check_observed_share(self.observed_share)
 
     def missing_probability(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         z = _standardise(_complete(x))  # (n, M)
         observed = _always_observed(z.shape[1], self.observed_share, rng)  # (M,)
-        kept, lossy = int(observed.sum()), int((~observed).sum())
-        weights = rng.normal(size=(kept, lossy))
-        logit = self.strength * _standardise(z[:, observed] @ weights)  # (n, lossy)
         probability = np.zeros(z.shape)
-        probability[:, ~observed] = _with_mean(self._rate_of_lossy(kept, lossy), logit)
+        probability[:, ~observed] = _with_mean(
+            _rate_of_lossy(self.rate, observed), self.strength * _mixtures(z[:, observed], int((~observed).sum()), rng)
+        )
         return probability
-
-    def _rate_of_lossy(self, kept: int, lossy: int) -> float:
-        columns = kept + lossy
-        rate = self.rate * columns / lossy
-        if rate >= 1:
-            raise ValueError(
-                f"rate {self.rate} is out of reach with {kept} of {columns} columns always observed; "
-                f"take a rate below {lossy / columns:.3g} or a smaller observed_share"
-            )
-        return rate
 
 
 @dataclass(frozen=True)
@@ -144,6 +132,8 @@ class LogisticNMAR(Mechanism):
 
     On standardised data u_j ∝ x_j + ½ v_j, scaled to unit std, where v_j, of unit std too, is a random mix of
     the other columns. The own column dominates: cov(u_j, x_j) > 0 however the columns are correlated.
+    With `low`, low values hide: -u_j takes the place of u_j. With `tail`, it counts only above its median, and
+    cells below it are all equally likely to be missing: max(u_j - median, 0) takes its place.
 
     >>> x = np.random.default_rng(0).normal(size=(500, 4))
     >>> mask = LogisticNMAR(rate=0.4).sample(x, np.random.default_rng(1))
@@ -153,6 +143,8 @@ class LogisticNMAR(Mechanism):
 
     rate: float
     strength: float = 2.0  # as in LogisticMAR, so that the two can be compared
+    low: bool = False
+    tail: bool = False
 
     def __post_init__(self) -> None:
         _check_rate(self.rate)
@@ -163,7 +155,49 @@ class LogisticNMAR(Mechanism):
         weights = rng.normal(size=(z.shape[1], z.shape[1]))
         np.fill_diagonal(weights, 0.0)
         others = _standardise(z @ weights)  # (n, M)
-        return _with_mean(self.rate, self.strength * _standardise(z + 0.5 * others))
+        u = _standardise(z + 0.5 * others)
+        if self.low:
+            u = -u
+        if self.tail:
+            u = np.maximum(u - np.median(u, axis=0), 0.0)
+        return _with_mean(self.rate, self.strength * u)
+
+
+@dataclass(frozen=True)
+class PartlyNMAR(Mechanism):
+    """The columns named hide their own high values, as in LogisticNMAR; the others are MAR, as in LogisticMAR.
+
+    The columns that are always observed, and rule those that are MAR, are ⌊observed_share · M⌋ of those not named, at
+    least 1 if there is any. `rate` is the share of the whole table; all columns that miss cells miss as many.
+
+    >>> x = np.random.default_rng(0).normal(size=(500, 8))
+    >>> p = PartlyNMAR(rate=0.3, self_masking=(0, 5)).missing_probability(x, np.random.default_rng(1))
+    >>> round(float(p.mean()), 6), int((p.max(axis=0) == 0).sum())
+    (0.3, 2)
+    """
+
+    rate: float
+    self_masking: tuple[int, ...]
+    observed_share: float = 0.25
+    strength: float = 2.0
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+        _check_strength(self.strength)
+        _check_observed_share(self.observed_share)
+        object.__setattr__(self, "self_masking", tuple(int(column) for column in self.self_masking))
+
+    def missing_probability(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        z = _standardise(_complete(x))  # (n, M)
+        own = np.isin(np.arange(z.shape[1]), self.self_masking)
+        rest = np.flatnonzero(~own)
+        kept = min(max(1, math.floor(self.observed_share * z.shape[1] + 1e-9)), len(rest))
+        observed = np.isin(np.arange(z.shape[1]), rng.choice(rest, size=kept, replace=False))
+        rate = _rate_of_lossy(self.rate, observed)
+        others = ~own & ~observed
+        probability = LogisticNMAR(rate, self.strength).missing_probability(x, rng) * own
+        probability[:, others] = _with_mean(rate, self.strength * _mixtures(z[:, observed], int(others.sum()), rng))
+        return probability
 
 
 @dataclass(frozen=True)
@@ -221,6 +255,22 @@ def by_name(name: str, rate: float) -> Mechanism:
     if name not in _BY_NAME:
         raise ValueError(f"unknown mechanism {name!r}; use one of {', '.join(_BY_NAME)}")
     return _BY_NAME[name](rate)
+
+
+def _rate_of_lossy(rate: float, observed: np.ndarray) -> float:
+    """Of the columns that are not always observed, so that `rate` is that of all columns."""
+    columns, lossy = len(observed), int((~observed).sum())
+    if lossy and rate * columns / lossy < 1:
+        return rate * columns / lossy
+    raise ValueError(
+        f"rate {rate} is out of reach with {columns - lossy} of {columns} columns always observed; "
+        f"take a rate below {lossy / columns:.3g} or a smaller observed_share"
+    )
+
+
+def _mixtures(z: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Random ones of columns (n, K), each of unit std; (n, number)."""
+    return _standardise(z @ rng.normal(size=(z.shape[1], number)))
 
 
 def _with_mean(rate: float, logit: np.ndarray) -> np.ndarray:
@@ -293,3 +343,8 @@ def _check_rate(rate: float) -> None:
 def _check_strength(strength: float) -> None:
     if not 0 <= strength < math.inf:
         raise ValueError(f"strength must be finite and not negative, not {strength}")
+
+
+def _check_observed_share(share: float) -> None:
+    if not 0 < share < 1:
+        raise ValueError(f"observed_share must lie strictly between 0 and 1, not {share}")

@@ -15,18 +15,26 @@ _FARTHEST = 30.0  # log odds
 
 def fit_logistic(x: NDArray[np.float64], y: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
     """Intercept and slopes (1 + p,) for standardised x (n, p) and y (n,) of 0 and 1."""
+    return fit_with_covariance(x, y, ridge)[0]
+
+
+def fit_with_covariance(
+    x: NDArray[np.float64], y: NDArray[np.float64], ridge: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same with its covariance (1 + p, 1 + p), that of a posterior whose prior is the ridge's."""
     design = np.column_stack([np.ones(len(x)), x])
     penalty = np.diag(np.r_[1e-6, np.full(x.shape[1], ridge)])
     share = (y.sum() + 0.5) / (len(y) + 1.0)
     beta = np.zeros(design.shape[1])
     beta[0] = np.log(share / (1 - share))
+    curvature = penalty
     for _ in range(_NEWTON_STEPS):
         expected = 1 / (1 + np.exp(-np.clip(design @ beta, -_FARTHEST, _FARTHEST)))
         gradient = design.T @ (y - expected) - penalty @ beta
         curvature = (design.T * (expected * (1 - expected) + 1e-6)) @ design + penalty
         step = np.linalg.solve(curvature, gradient)
         beta = beta + step / max(1.0, float(np.abs(step).max()) / _LARGEST_STEP)
-    return np.asarray(beta, dtype=np.float64)
+    return np.asarray(beta, dtype=np.float64), np.linalg.inv(curvature)
 
 
 def log_likelihood(x: NDArray[np.float64], y: NDArray[np.float64], beta: NDArray[np.float64]) -> float:

@@ -276,6 +276,28 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             return np.zeros(encoded.mask.shape)
         return self.fitted_.missing_probability(encoded.columns, encoded.mask)
 
+    def mask_log_likelihood(self, X: Any, *, random_state: int | None = None) -> NDArray[np.float64]:
+        """How likely each row is to miss the cells it misses, log p(mask | row), (n,): odd masks have the lowest.
+
+        Missing cells are drawn, so that the whole row is known, and the logarithm is averaged over draws.
+        """
+        _, encoded = self._encoded(X)
+        if not encoded.n_rows:
+            return np.zeros(0)
+        return self.fitted_.mask_log_likelihood(encoded.columns, encoded.mask, seed=self._seeded(random_state))
+
+    def ampute(self, X: Any, *, random_state: int | None = None) -> Any:
+        """X with cells made missing as they were in the fitted table; what is missing already stays so.
+
+        How likely a cell is to miss follows from the values of its row, its own included where the model takes its
+        column to mask itself, and from which others miss.
+        """
+        X, encoded = self._encoded(X)
+        if not encoded.n_rows:
+            return X
+        mask = self.fitted_.ampute(encoded.columns, encoded.mask, seed=self._seeded(random_state))
+        return self.schema_.hide(X, encoded.mask & ~mask)
+
     def embed(self, X: Any) -> NDArray[np.float32]:
         """Latent means, (n, modelled columns, latent_dim)."""
         _, encoded = self._encoded(X)

@@ -74,14 +74,16 @@ class ColumnMechanism:
 
     def __str__(self) -> str:
         """In words."""
-        named = [str(effect) for i, effect in enumerate(self.effects) if effect.clear or not i][:_IN_WORDS]
+        named = [str(e) for i, e in enumerate(self.effects) if e.clear or (not i and e.low * e.high > 0)][:_IN_WORDS]
         text = f"`{self.name}` is missing in {self.missing:.0%} of the rows"
         if self.others_gain is None:
             return f"{text}: too few cells to say why.{self._tilt_in_words()}"
-        if self.others_gain > _LEAST_GAIN and named:
+        if self.others_gain <= _LEAST_GAIN:
+            text += "; nothing speaks for other columns. "
+        elif named:
             text += f", more often {_listed(named)}. "
         else:
-            text += "; nothing speaks for other columns. "
+            text += "; it depends on other columns together, on none of them clearly. "
         return text + self._own_in_words() + self._tilt_in_words()
 
     def _own_in_words(self) -> str:

@@ -31,7 +31,7 @@ _MOST_NUMBERS = 32  # in Little's test: those that miss most
 _RIDGE = 1.0  # log odds per standard deviation have a normal prior of that variance: weak beside 100 rows
 _LEVEL = 0.95  # of intervals
 _SHOWN, _IN_WORDS = 5, 3  # effects of a column
-_LEAST_GAIN = 2.0  # nats, below which a mask may be chance
+_LEAST_GAIN, _LEAST_OWN_GAIN = 4.0, 2.0  # nats: chance says more than that of 1 mask in 25
 _LIKELY, _POSSIBLE = 0.5, 0.2  # probabilities of self-masking
 
 
@@ -88,7 +88,7 @@ class ColumnMechanism:
 
     def _own_in_words(self) -> str:
         chance, gain = self.self_masking or 0.0, self.own_gain or 0.0
-        if gain <= _LEAST_GAIN:
+        if gain <= _LEAST_OWN_GAIN:
             return "Nothing speaks for its own value."
         if chance > _LIKELY:
             return f"Its own value is likely to play a part (probability {chance:.2f})."

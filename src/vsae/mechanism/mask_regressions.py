@@ -28,7 +28,9 @@ _FEWEST_CELLS = 10  # missing, and observed: with fewer, a mask depends on nothi
 _MOST_REGRESSORS = 60
 _RIDGE = 3.0  # log odds per standard deviation
 _FARTHEST = 4.0  # standard deviations
-_MOST_ROWS, _MOST_DRAWN, _MOST_DRAWS = 2000, 4000, 5  # of drawn tables: few rows are drawn more often
+_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 2000, 500, 150_000  # that are drawn to fit them: bounds the time
+_MOST_DRAWS = 5  # of few rows
+_LEAST_STD = 1e-6
 _NEVER = 30.0  # log odds of a column that never misses a cell are as far below 0
 
 
@@ -49,6 +51,9 @@ class MaskRegressions:
         levels = {v.name: frequent_levels(v, np.concatenate([table[v.name] for table in tables])) for v in discrete}
         x = np.concatenate([_features(encoding, table, levels) for table in tables])
         missing = np.tile((~mask).astype(np.float64), (len(tables), 1))
+        every = np.concatenate([x, missing], axis=1)
+        mean, std = every.mean(axis=0), np.maximum(every.std(axis=0), _LEAST_STD)
+        z = (every - mean) / std
         count = (~mask).sum(axis=0)
         found = cls(levels, np.zeros(len(schema)), np.zeros((len(schema), x.shape[1])), np.zeros((len(schema),) * 2))
         for i, y in enumerate(missing.T):
@@ -56,16 +61,13 @@ class MaskRegressions:
                 with np.errstate(divide="ignore"):
                     found.intercept[i] = np.clip(np.log(count[i]) - np.log(len(mask) - count[i]), -_NEVER, _NEVER)
                 continue
-            every = np.concatenate([x, missing[:, :i]], axis=1)
-            mean, std = every.mean(axis=0), every.std(axis=0)
-            z = (every - mean) / np.maximum(std, 1e-6)
-            kept = np.sort(np.argsort(-np.abs(z.T @ (y - y.mean())), kind="stable")[:_MOST_REGRESSORS])
-            kept = kept[std[kept] > 1e-6]
+            strength = np.abs((y - y.mean()) @ z)[: x.shape[1] + i]
+            kept = np.sort(np.argsort(-strength, kind="stable")[:_MOST_REGRESSORS])
             beta = fit_logistic(z[:, kept], y, _RIDGE * len(tables))
-            slope = np.zeros(every.shape[1])
+            slope = np.zeros(z.shape[1])
             slope[kept] = beta[1:] / std[kept]
             found.intercept[i] = beta[0] - slope @ mean
-            found.values[i], found.masks[i, :i] = slope[: x.shape[1]], slope[x.shape[1] :]
+            found.values[i], found.masks[i] = np.split(slope, [x.shape[1]])
         return found
 
     def log_likelihood(self, encoding: Encoding, columns: Columns, mask: Mask) -> NDArray[np.float64]:
@@ -94,9 +96,10 @@ class MaskRegressions:
 
 def fit_mask_regressions(imputer: Imputer[Any], columns: Columns, mask: Mask, seed: int = 0) -> MaskRegressions:
     """From draws of a table, or of a sample of its rows."""
-    rows = np.sort(np.random.default_rng(seed).permutation(len(mask))[:_MOST_ROWS])
+    most = min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // mask.shape[1]))
+    rows = np.sort(np.random.default_rng(seed).permutation(len(mask))[:most])
     some = {name: np.asarray(x)[rows] for name, x in columns.items()}
-    n = min(_MOST_DRAWS, _MOST_DRAWN // len(rows))
+    n = min(_MOST_DRAWS, most // len(rows))
     tables = draw(imputer, some, mask[rows], n, seed=seed, images=False)
     return MaskRegressions.fit(imputer.encoding, tables, mask[rows])
 

@@ -55,7 +55,7 @@ def test_the_shell_example(elsewhere, few_steps):
 def test_the_examples_of_missingness(few_steps, capsys):
     pytest.importorskip("pandas")
     names: dict = {}
-    for name in ("report", "sensitivity", "masks"):
+    for name in ("mechanism", "report", "sensitivity", "masks"):
         exec(compile(shown("example", name, MISSINGNESS), "missingness.md", "exec"), names)
         printed = capsys.readouterr().out
         if name == "report":  # what masks depend on does not depend on the fit

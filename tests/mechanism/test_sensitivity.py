@@ -79,6 +79,14 @@ def test_scale_multiplies_what_the_missing_cells_add(model: FittedVSAE) -> None:
     np.testing.assert_allclose(estimates(found) - found.reference.estimate, np.array([-0.5, 0.0, 1.0]) * added)
 
 
+def test_rows_get_as_much_of_a_change_as_their_weight(model: FittedVSAE) -> None:
+    weight, missing = np.linspace(-1, 1, N), ~MASK[:, 0]
+    found = sensitivity(model, COLUMNS, MASK, mean_of("a"), {"a": None}, delta=2.0, scale=3.0, weight=weight, n=2)
+    drawn = np.mean([table["a"] for table in model.draw(COLUMNS, MASK, 2)], axis=0)
+    expected = (weight * (2 * drawn + 2))[missing].sum() / N
+    assert found.points[0].estimate - found.reference.estimate == pytest.approx(expected)
+
+
 def test_some_rows_only(model: FittedVSAE) -> None:
     weight = (np.arange(N) < 100) * 1.0
     found = sensitivity(model, COLUMNS, MASK, mean_of("a"), {"a": None}, delta=1.0, weight=weight, n=3)

@@ -197,6 +197,85 @@ def test_the_mechanism_is_learned(trained):
     assert imputer.embed(frame).shape == (len(frame), frame.shape[1], VSAEConfig().latent_dim)
 
 
+# --- why cells are missing
+
+
+def test_the_report_names_columns_and_levels(trained):
+    imputer, clinic = trained
+    report = imputer.mechanism_report(clinic.frame())
+    by = {column.name: column for column in report.columns}
+    assert set(by) == set(clinic.frame().columns[clinic.frame().isna().any()])
+    assert (by["bmi"].effects[0].name, by["bmi"].effects[0].level) == ("sex", "female")
+    assert by["income"].self_masking > 0.5
+    assert by["income"].tilt > 0
+    assert by["pain"].tilt["severe"] > by["pain"].tilt["none"]
+    assert imputer.mechanism_report(clinic.frame().head(0)).columns == ()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "dict", "numpy"])
+def test_every_container_gets_missing_cells(library):
+    complete = make_clinic(200, seed=4).frame(complete=True)[["age", "income", "bmi", "reason", "smoker"]]
+    X, fitted = complete, CLINIC.frame()[list(complete)]
+    if library in ("polars", "pyarrow"):
+        module = pytest.importorskip(library)
+        of = module.from_pandas if library == "polars" else module.Table.from_pandas
+        X, fitted = of(X), of(fitted)
+    elif library == "dict":
+        X, fitted = ({name: x[name].to_numpy() for name in x} for x in (X, fitted))
+    elif library == "numpy":
+        X, fitted = (x[["age", "income", "bmi"]].astype(float).to_numpy() for x in (X, fitted))
+    imputer = VSAEImputer(config=QUICK.replace(steps=10), random_state=0).fit(fitted)
+    amputed = imputer.ampute(X, random_state=1)
+    assert type(amputed) is type(X)
+    frame = amputed.to_pandas() if library in ("polars", "pyarrow") else pd.DataFrame(amputed)
+    assert list(frame) == (list(complete) if library != "numpy" else [0, 1, 2])
+    assert frame.iloc[:, 0].notna().all()  # age is never missing
+    assert 0.2 < frame.iloc[:, 1].isna().mean() < 0.8
+    seen = frame.iloc[:, 1].notna().to_numpy()
+    np.testing.assert_array_equal(frame.iloc[:, 1].to_numpy()[seen].astype(float), complete["income"].to_numpy()[seen])
+    assert imputer.mask_log_likelihood(amputed).shape == (200,)
+
+
+def test_cells_that_come_back_as_they_are_stay_through_ampute(imputer):
+    frame = make_clinic(100, seed=4).frame(complete=True)
+    frame["reason"] = frame["reason"].astype(object)
+    frame.loc[:, "reason"] = "unheard of"
+    with pytest.warns(DataWarning, match="unheard of"):
+        assert (imputer.ampute(frame)["reason"] == "unheard of").all()
+
+
+def test_masks_of_other_rows_are_strange(trained):
+    imputer, clinic = trained
+    frame, complete = clinic.frame(), clinic.frame(complete=True)
+    hidden = frame.isna()
+    moved = complete.mask(pd.DataFrame(np.roll(hidden, 1, axis=0), columns=hidden.columns))
+    own, other = imputer.mask_log_likelihood(frame), imputer.mask_log_likelihood(moved)
+    assert own.mean() > other.mean() + 0.3
+    assert imputer.mask_log_likelihood(frame.head(0)).shape == (0,)
+
+
+def test_sensitivity_takes_and_gives_the_words_of_the_table(imputer):
+    frame = CLINIC.frame()
+    shift = imputer.sensitivity(frame, lambda t: (t["bmi"].mean(), t["bmi"].var() / 300), "bmi", delta=[-1, 0, 1], n=3)
+    moved = np.diff(shift.to_dict()["estimate"])
+    np.testing.assert_allclose(moved, frame["bmi"].isna().mean(), atol=1e-9)
+    men = imputer.sensitivity(frame, lambda t: t["bmi"].mean(), ["bmi"], delta=1, by=lambda t: t["sex"] == "male", n=2)
+    share = (frame["bmi"].isna() & (frame["sex"] == "male")).mean()
+    assert men.points[0].estimate - men.reference.estimate == pytest.approx(share)
+    heart = imputer.sensitivity(
+        frame, lambda t: (t["reason"] == "heart").mean(), {"reason": "heart"}, delta=[-2, 0, 2], n=2, redraw=True
+    )
+    assert np.all(np.diff(heart.to_dict()["estimate"]) > 0)
+    assert pd.DataFrame(heart.to_dict()).shape == (3, 9)
+    days = imputer.sensitivity(
+        frame, lambda t: t["visit_date"].astype("int64").mean(), "visit_date", delta=[0, 30], n=2
+    )
+    moved = pd.Timedelta(days=30 * frame["visit_date"].isna().mean()) / pd.Timedelta(1, "us")
+    assert np.diff(days.to_dict()["estimate"])[0] == pytest.approx(moved, rel=0.01)
+    with pytest.raises(TableError, match="'who' in columns is not a modelled column"):
+        imputer.sensitivity(frame, len, "who")
+
+
 # --- files
 
 

@@ -1,4 +1,4 @@
-"""What the README shows is run, and prints what it says."""
+"""What the README and docs/missingness.md show is run, and prints what it says."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+MISSINGNESS = (ROOT / "docs" / "missingness.md").read_text("utf-8")
 
 
-def shown(kind: str, name: str) -> str:
-    return re.search(rf"<!-- {kind}: {name} -->\n```\w+\n(.*?)```", README, re.DOTALL)[1]
+def shown(kind: str, name: str, text: str = README) -> str:
+    return re.search(rf"<!-- {kind}: {name} -->\n```\w+\n(.*?)```", text, re.DOTALL)[1]
 
 
 @pytest.fixture
@@ -48,6 +50,24 @@ def test_the_shell_example(elsewhere, few_steps):
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     assert ",," not in Path("filled.csv").read_text()
+
+
+def test_the_examples_of_missingness(few_steps, capsys):
+    pytest.importorskip("pandas")
+    names: dict = {}
+    for name in ("mechanism", "report", "sensitivity", "masks"):
+        exec(compile(shown("example", name, MISSINGNESS), "missingness.md", "exec"), names)
+        printed = capsys.readouterr().out
+        if name == "report":  # what masks depend on does not depend on the fit
+            assert printed.endswith(shown("prints", name, MISSINGNESS))
+    assert len(names["found"].points) == 6
+    assert names["women"].points[1].estimate > names["women"].points[0].estimate
+    assert names["pain"].points[0].estimate < names["pain"].points[2].estimate
+    assert names["heart"].points[0].estimate < names["heart"].points[1].estimate
+    assert not names["complete"].isna().any().any()
+    assert names["amputed"]["income"].isna().any()
+    assert not names["amputed"]["age"].isna().any()
+    assert len(names["strange"]) == 5
 
 
 def test_the_first_screen_holds_the_two_commands():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, get_args
@@ -22,6 +22,8 @@ from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
 from vsae.generation.privacy import DistanceToClosest, distance_to_closest
 from vsae.mechanism.choice import Mechanism, check_mechanism
+from vsae.mechanism.report import MechanismReport, mechanism_report
+from vsae.mechanism.sensitivity import Sensitivity, sensitivity
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import resolve_device
 from vsae.progress import training_progress
@@ -236,6 +238,77 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             if plan.levels
         }
 
+    # --- why cells are missing
+
+    def mechanism_report(self, X: Any) -> MechanismReport:
+        """What the missing cells of each column go with: other columns, which others miss, and their own value.
+
+        `print` it for sentences; `.columns` has effects with 95 % intervals, `.little` Little's test, and `to_dict()`
+        makes a dataframe.
+        """
+        _, encoded = self._encoded(X)
+        if not encoded.n_rows:
+            return MechanismReport((), None)
+        cells, levels = (encoded.columns, encoded.mask), {p.name: p.levels for p in self.schema_.modelled if p.levels}
+        return mechanism_report(self.fitted_.encoding, *cells, tilts=self.fitted_.tilts, levels=levels, seed=self._seed)
+
+    def sensitivity(
+        self,
+        X: Any,
+        estimand: Callable[[Any], Any],
+        columns: Any,
+        *,
+        delta: float | Sequence[float] = 0.0,
+        scale: float | Sequence[float] = 1.0,
+        by: Callable[[Any], ArrayLike] | None = None,
+        redraw: bool = False,
+        n: int = 20,
+        null: float = 0.0,
+        alpha: float = 0.05,
+        dfcom: float | None = None,
+        random_state: int | None = None,
+    ) -> Sensitivity:
+        """How an answer changes if the missing cells of some columns hold other values than the model believes.
+
+        The same `n` drawn tables are changed at each point of the grid, analysed and pooled; see `Sensitivity`.
+
+        Parameters
+        ----------
+        estimand : callable
+            Takes a completed table like X; returns an estimate and its squared standard error, or an estimate alone:
+            then only what the missing cells leave uncertain counts.
+        columns : column, list of columns, or dict
+            Whose missing cells are changed. A dict gives the level that is to be more likely, or None:
+            `{"reason": "heart", "income": None}`. Levels with an order need none: all steps up become more likely.
+        delta, scale : float or list
+            A number becomes scale · y + delta, in units of the column (dates and times: the finest unit they have);
+            the log odds of a level rise by delta. One list, or two of equal length, are the grid.
+        by : callable, optional
+            Takes X, returns a number for each row: how much of the change it gets. `lambda df: df.arm == "drug"`
+            changes one arm only.
+        redraw : bool
+            Whether the other missing cells of the row are drawn again, given the changed ones, or stay as drawn.
+        null, alpha : float
+            p is that of the estimand being `null`, and crosses alpha at the tipping point; intervals are at 1 - alpha.
+        """
+        X, encoded = self._encoded(X)
+        return sensitivity(
+            self.fitted_,
+            encoded.columns,
+            encoded.mask,
+            lambda completed: estimand(self.schema_.decode(X, completed)),
+            self._changed(columns),
+            delta=delta,
+            scale=scale,
+            weight=None if by is None else np.asarray(by(X), dtype=np.float64),
+            redraw=redraw,
+            n=_number("n", n),
+            null=null,
+            alpha=alpha,
+            dfcom=dfcom,
+            seed=self._seeded(random_state),
+        )
+
     # --- generation
 
     def sample(
@@ -275,6 +348,28 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         if not encoded.n_rows:
             return np.zeros(encoded.mask.shape)
         return self.fitted_.missing_probability(encoded.columns, encoded.mask)
+
+    def mask_log_likelihood(self, X: Any, *, random_state: int | None = None) -> NDArray[np.float64]:
+        """How likely each row is to miss the cells it misses, log p(mask | row), (n,): odd masks have the lowest.
+
+        Missing cells are drawn, so that the whole row is known, and the logarithm is averaged over draws.
+        """
+        _, encoded = self._encoded(X)
+        if not encoded.n_rows:
+            return np.zeros(0)
+        return self.fitted_.mask_log_likelihood(encoded.columns, encoded.mask, seed=self._seeded(random_state))
+
+    def ampute(self, X: Any, *, random_state: int | None = None) -> Any:
+        """X with cells made missing as they were in the fitted table; what is missing already stays so.
+
+        How likely a cell is to miss follows from the values of its row, its own included where the model takes its
+        column to mask itself, and from which others miss.
+        """
+        X, encoded = self._encoded(X)
+        if not encoded.n_rows:
+            return X
+        mask = self.fitted_.ampute(encoded.columns, encoded.mask, seed=self._seeded(random_state))
+        return self.schema_.hide(X, encoded.mask & ~mask)
 
     def embed(self, X: Any) -> NDArray[np.float32]:
         """Latent means, (n, modelled columns, latent_dim)."""
@@ -358,6 +453,18 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 known = ", ".join(map(repr, names))
                 raise TableError(f"column {label!r} in mechanism is not a modelled column; these are {known}")
         return {names[label]: said for label, said in self.mechanism.items()}
+
+    def _changed(self, columns: Any) -> dict[str, int | None]:
+        """Name → code of a level, or None."""
+        if not isinstance(columns, Mapping):
+            columns = dict.fromkeys(columns if isinstance(columns, list | tuple) else [columns])
+        names = {plan.label: plan.name for plan in self.schema_.modelled}
+        for label in columns:
+            if label not in names:
+                known = ", ".join(map(repr, names))
+                raise TableError(f"column {label!r} in columns is not a modelled column; these are {known}")
+        codes = self.schema_.values({label: level for label, level in columns.items() if level is not None})
+        return {names[label]: int(codes[names[label]]) if names[label] in codes else None for label in columns}
 
     def _seeded(self, random_state: int | None) -> int:
         if random_state is not None and not isinstance(random_state, Integral):

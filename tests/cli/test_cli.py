@@ -214,6 +214,16 @@ def test_inspect_a_table(clinic_csv):
         assert word in shown.stdout
 
 
+def test_say_what_missing_cells_go_with(tmp_path):
+    write_table(tmp_path / "clinic.csv", make_clinic(600, seed=2).table())
+    said = invoke("mechanism", tmp_path / "clinic.csv")
+    assert said.exit_code == 0, said.output
+    lines = said.stdout.splitlines()
+    assert any(line.startswith("`bmi` is missing in") and "where `sex` is 'female'" in line for line in lines)
+    assert lines[-1].startswith("Little's test speaks against")
+    assert not any(line.startswith("`age`") for line in lines)  # it is complete
+
+
 # --- what goes wrong is one line, with code 1
 
 

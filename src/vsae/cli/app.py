@@ -196,6 +196,28 @@ def inspect(
 
 
 @app.command()
+@with_options
+def mechanism(
+    table: Input,
+    *,
+    columns: ColumnOptions,
+    format: Format = None,
+    text: TextOptions,
+) -> None:
+    """Say what the missing cells of each column go with: other columns, other missing cells, their own value."""
+    with one_line_errors(quiet=False):
+        from vsae.data.encoding import Encoding
+        from vsae.mechanism.report import mechanism_report
+        from vsae.table import Table
+
+        source = read(table, format, text, quiet=False)
+        plans = Table.fit(source.data, schema=columns.specs(), missing_values=columns.missing_codes())
+        cells, mask, _ = plans.encode(source.data)
+        levels = {plan.name: plan.levels for plan in plans.modelled if plan.levels}
+        typer.echo(mechanism_report(Encoding.fit(plans.schema, cells, mask), cells, mask, levels=levels))
+
+
+@app.command()
 def demo(
     rows: Annotated[
         int, typer.Option("--rows", "-n", min=50, help="The number of rows of the synthetic clinic table.")

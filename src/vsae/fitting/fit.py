@@ -23,6 +23,7 @@ from vsae.fitting.steps import (
 )
 from vsae.imputation.turns import turns_of
 from vsae.mechanism.choice import Mechanism, tilts_of
+from vsae.mechanism.mask_regressions import fit_mask_regressions
 from vsae.model.config import VSAEConfig
 from vsae.model.vsae import VSAE
 from vsae.training.em import learn
@@ -69,6 +70,7 @@ def fit(
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
     fitted.calibration = calibrate(fitted, data, assessed, seed)
     fitted.tilts = tilts_of(fitted, columns, mask, mechanism, seed)
+    fitted.mask_regressions = fit_mask_regressions(fitted, columns, mask, seed)
     fitted.marginal_map = fit_prior(model, data, seed)
     states.remove()
     return fitted

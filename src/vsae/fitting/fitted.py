@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vsae.data.columns import Columns, Mask
 from vsae.data.encoding import Encoding
-from vsae.data.randomness import private_rng
+from vsae.data.randomness import keyed_uniform, private_rng
 from vsae.data.schema import DISCRETE, Schema
 from vsae.generation import density, masks
 from vsae.generation.conditions import Condition
@@ -28,6 +28,7 @@ from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.tilts import Tilts
+from vsae.mechanism.mask_regressions import MaskRegressions
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import ModelT, resolve_device
 from vsae.model.vsae import VSAE
@@ -90,12 +91,33 @@ class FittedVSAE(FittedModel[VSAE]):
     """A fitted model that also generates, embeds and is kept in files."""
 
     marginal_map: MarginalMap | None = None  # of generated rows; None: they are as they are decoded
+    mask_regressions: MaskRegressions | None = None  # p(m | x) of complete rows
 
     # --- rows and their masks
 
     def missing_probability(self, columns: Columns, mask: Mask, *, draws: int = 2) -> NDArray[np.float64]:
         """How plausible the mask network finds each cell to be missing, (n, M): see masks.py."""
         return masks.missing_probability(self, columns, mask, draws=draws)
+
+    def mask_log_likelihood(
+        self, columns: Columns, mask: Mask, *, draws: int = 5, seed: int = 0
+    ) -> NDArray[np.float64]:
+        """log p(m | x) of each row, (n,), averaged over draws of its missing cells: see mask_regressions.py."""
+        found = self._known_mask_regressions()
+        tables = drawing.draw(self, columns, mask, draws, seed=seed, images=False)
+        return np.mean([found.log_likelihood(self.encoding, table, mask) for table in tables], axis=0)
+
+    def ampute(self, columns: Columns, mask: Mask, *, seed: int = 0) -> Mask:
+        """A mask from p(m | x) for each row, (n, M); what is missing already stays so, and is drawn to know x."""
+        table = drawing.draw(self, columns, mask, 1, seed=seed, images=False)[0]
+        row, attribute = torch.arange(len(mask))[:, None], torch.arange(mask.shape[1])
+        uniform = keyed_uniform(seed, row, attribute).numpy()
+        return self._known_mask_regressions().sample(self.encoding, table, mask, uniform)
+
+    def _known_mask_regressions(self) -> MaskRegressions:
+        if self.mask_regressions is None:
+            raise ValueError("this model knows nothing of masks given rows; fit it with vsae.fit")
+        return self.mask_regressions
 
     @torch.no_grad()
     def embed(self, columns: Columns, mask: Mask) -> NDArray[np.float32]:
@@ -182,6 +204,9 @@ class FittedVSAE(FittedModel[VSAE]):
         groups["calibration"], calibration = self.calibration.to_parts()
         if self.relations is not None:
             groups["relations"] = self.relations.to_tensors()
+        if self.mask_regressions is not None:
+            found = self.mask_regressions.to_arrays()
+            groups["mask_regressions"] = {name: torch.from_numpy(x) for name, x in found.items()}
         arrays = {} if self.marginal_map is None else self.marginal_map.to_arrays()
         groups["marginals"] = {name: torch.from_numpy(x) for name, x in arrays.items()}
         content = {
@@ -191,6 +216,7 @@ class FittedVSAE(FittedModel[VSAE]):
             "history": self.history.__dict__,
             "turns": None if self.turns is None else self.turns.tolist(),
             "tilts": self.tilts.to_json(),
+            "levels_of_masks": None if self.mask_regressions is None else dict(self.mask_regressions.levels),
             "relations": None if self.relations is None else list(self.relations.names),
             "calibration": calibration,
         }
@@ -209,6 +235,7 @@ class FittedVSAE(FittedModel[VSAE]):
             part: {name: tensors[f"encoding.{part}.{name}"].numpy() for name in blocks} for part in _ENCODING_PARTS
         }
         marginals = {name: x.numpy() for name, x in checkpoint.part(tensors, "marginals").items()}
+        regressions = {name: x.numpy() for name, x in checkpoint.part(tensors, "mask_regressions").items()}
         return cls(
             model.to(device).eval(),
             Encoding(schema, **parts, scaling=content["scaling"]),
@@ -220,6 +247,7 @@ class FittedVSAE(FittedModel[VSAE]):
             None if content["turns"] is None else np.asarray(content["turns"], dtype=np.int64),
             History(**content["history"]),
             MarginalMap.from_arrays(marginals) if marginals else None,
+            MaskRegressions(content["levels_of_masks"], **regressions) if regressions else None,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

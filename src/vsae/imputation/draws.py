@@ -43,8 +43,10 @@ def draw(
     *,
     seed: int = 0,
     row_ids: NDArray[np.int64] | None = None,
+    images: bool = True,
 ) -> list[dict[str, NDArray[Any]]]:
-    """`n` completed tables; rows are told apart by their ids, their numbers if none are given."""
+    """`n` completed tables; rows are told apart by their ids, their numbers if none are given. Images take long, and
+    may be left as they come."""
     if n < 1:
         raise ValueError(f"asked for {n} draws; ask for at least 1")
     row_ids = np.arange(len(mask)) if row_ids is None else row_ids
@@ -56,7 +58,7 @@ def draw(
         ]
     else:
         tables = _draw_in_turns(imputer, columns, mask, n, seed, row_ids)
-    if can_draw_images(imputer.model):
+    if images and can_draw_images(imputer.model):
         for i, table in enumerate(tables):
             draw_images(imputer, table, mask, i, seed, row_ids)
     return tables

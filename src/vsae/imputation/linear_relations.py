@@ -238,8 +238,9 @@ def given_seen(mean: Tensor, covariance: Tensor, x: Tensor, seen: Tensor) -> tup
     return torch.where(seen > 0, x, filled), left
 
 
-def expectation_maximisation(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean (K,) and covariance (K, K) of a Gaussian with missing cells."""
+def expectation_maximisation(x: Tensor, seen: Tensor, settled: float = _SETTLED) -> tuple[Tensor, Tensor]:
+    """Mean (K,) and covariance (K, K) of a Gaussian with missing cells; `settled` is the relative change of any
+    conditional σ at which it ends."""
     mean, covariance = torch.zeros_like(x[0]), torch.eye(x.shape[1], dtype=x.dtype)
     before = _left_over(covariance)
     for _ in range(_MOST_STEPS):
@@ -249,7 +250,7 @@ def expectation_maximisation(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
         covariance = ((filled - mean).T @ (filled - mean) + left) / len(x)
         covariance.diagonal().add_(_RIDGE)
         now = _left_over(covariance)
-        if (now / before - 1).abs().max() < _SETTLED:
+        if (now / before - 1).abs().max() < settled:
             break
         before = now
     return mean, covariance

@@ -75,7 +75,8 @@ def evidence(encoding: Encoding, columns: Columns, mask: Mask, seed: int = 0) ->
 def pooled(found: Mapping[int, Evidence]) -> dict[int, Evidence]:
     """With probabilities, by a share of self-masking columns that all of them have a say in."""
     ratio = np.array([one.log_ratio for one in found.values()])
-    telling = np.array([one.others > _LEAST_GAIN for one in found.values()])
+    others = np.array([one.others for one in found.values()])
+    telling = others > _LEAST_GAIN
     share, probability = _PRIOR, np.zeros(len(found))
     for _ in range(_STEPS):
         odds = share * np.exp(ratio)
@@ -83,6 +84,7 @@ def pooled(found: Mapping[int, Evidence]) -> dict[int, Evidence]:
         share = (probability[telling].sum() + _PRIOR * _PRIOR_COLUMNS) / (telling.sum() + _PRIOR_COLUMNS)
     if share < _LEAST_SHARE:
         probability = np.minimum(probability, share)
+    probability = np.where(others > _LEAST_GAIN / 2, probability, 0.0)  # of a mask that nothing tells, none is known
     return {i: one._replace(probability=float(p)) for (i, one), p in zip(found.items(), probability, strict=True)}
 
 

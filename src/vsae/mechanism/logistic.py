@@ -17,10 +17,26 @@ def fit_logistic(
     x: NDArray[np.float64], y: NDArray[np.float64], ridge: float, start: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Intercept and slopes (1 + p,) for standardised x (n, p) and y (n,) of 0 and 1."""
+    return _newton(x, y, ridge, start)[0]
+
+
+def fit_with_covariance(
+    x: NDArray[np.float64], y: NDArray[np.float64], ridge: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same with its covariance (1 + p, 1 + p), that of a posterior whose prior is the ridge's."""
+    beta, curvature = _newton(x, y, ridge, None)
+    return beta, np.asarray(np.linalg.inv(curvature), dtype=np.float64)
+
+
+def _newton(
+    x: NDArray[np.float64], y: NDArray[np.float64], ridge: float, start: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Coefficients and the curvature there."""
     design = np.column_stack([np.ones(len(x)), x])
     penalty = np.diag(np.r_[1e-6, np.full(x.shape[1], ridge)])
     share = (y.sum() + 0.5) / (len(y) + 1.0)
     beta = np.r_[np.log(share / (1 - share)), np.zeros(x.shape[1])] if start is None else start
+    curvature = penalty
     for _ in range(_NEWTON_STEPS):
         expected = 1 / (1 + np.exp(-np.clip(design @ beta, -_FARTHEST, _FARTHEST)))
         gradient = design.T @ (y - expected) - penalty @ beta
@@ -30,7 +46,7 @@ def fit_logistic(
         beta = beta + step / max(1.0, size / _LARGEST_STEP)
         if size < _SETTLED:
             break
-    return np.asarray(beta, dtype=np.float64)
+    return np.asarray(beta, dtype=np.float64), np.asarray(curvature, dtype=np.float64)
 
 
 def log_likelihood(x: NDArray[np.float64], y: NDArray[np.float64], beta: NDArray[np.float64]) -> float:

@@ -142,6 +142,17 @@ class Table:
                 changed[label] = view.backend.fill(column, where, plan.write(x[where], target))
         return view.rebuild(changed)
 
+    def hide(self, X: Any, hidden: Bools) -> Any:
+        """A table like X, with missing cells where `hidden` (n, M) is True; a dtype without any becomes one with."""
+        view = view_of(X)
+        located = [label for plan, label in self._located(view) if plan.kind is not None]
+        changed = {
+            label: view.backend.with_nulls(view.columns[label], hidden[:, j])
+            for j, label in enumerate(located)
+            if label in view.columns and hidden[:, j].any()
+        }
+        return view.rebuild(changed)
+
     def values(self, given: Mapping[Any, Any]) -> dict[str, float]:
         """Values of single columns, by label or name → variable: number in natural units, or level code."""
         plans = {plan.name: plan for plan in self.modelled} | {plan.label: plan for plan in self.modelled}

@@ -1,0 +1,117 @@
+"""p(m | x) of complete rows: logistic regressions of masks, one attribute after the other.
+
+    p(m | x) = Π_j p(m_j | x, m_1, …, m_{j-1})
+
+They are fitted to drawn tables, whose missing cells hold what the model believes of them. Where a column masks itself,
+its draws are tilted, and the regression on its own value finds the slope of the tilt again; where it does not, its
+draws follow from the rest of the row, and its own value adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vsae.data.columns import Columns, Mask
+from vsae.data.encoding import Encoding
+from vsae.data.schema import DISCRETE
+from vsae.imputation.draws import draw
+from vsae.imputation.imputer import Imputer
+from vsae.mechanism.logistic import fit_logistic
+from vsae.mechanism.regressors import frequent_levels
+
+_FEWEST_CELLS = 10  # missing, and observed: with fewer, a mask depends on nothing
+_MOST_REGRESSORS = 60
+_RIDGE = 3.0  # log odds per standard deviation
+_FARTHEST = 4.0  # standard deviations
+_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 2000, 500, 150_000  # that are drawn to fit them: bounds the time
+_MOST_DRAWS = 5  # of few rows
+_LEAST_STD = 1e-6
+_NEVER = 30.0  # log odds of a column that never misses a cell are as far below 0
+
+
+@dataclass(frozen=True)
+class MaskRegressions:
+    """Log odds that a cell is missing: intercept + values · x + masks · (1 - m), x in standard units and indicators."""
+
+    levels: Mapping[str, Sequence[int]]  # that have an indicator, by variable
+    intercept: NDArray[np.float64]  # (M,)
+    values: NDArray[np.float64]  # (M, P)
+    masks: NDArray[np.float64]  # (M, M), of the attributes before: below the diagonal
+
+    @classmethod
+    def fit(cls, encoding: Encoding, tables: Sequence[Columns], mask: Mask) -> MaskRegressions:
+        """From completed tables and the mask they had; each stands for its share of the rows."""
+        schema = encoding.schema
+        discrete = [v for v in schema.variables if v.family in DISCRETE]
+        levels = {v.name: frequent_levels(v, np.concatenate([table[v.name] for table in tables])) for v in discrete}
+        x = np.concatenate([_features(encoding, table, levels) for table in tables])
+        missing = np.tile((~mask).astype(np.float64), (len(tables), 1))
+        every = np.concatenate([x, missing], axis=1)
+        mean, std = every.mean(axis=0), np.maximum(every.std(axis=0), _LEAST_STD)
+        z = (every - mean) / std
+        count = (~mask).sum(axis=0)
+        found = cls(levels, np.zeros(len(schema)), np.zeros((len(schema), x.shape[1])), np.zeros((len(schema),) * 2))
+        for i, y in enumerate(missing.T):
+            if not _FEWEST_CELLS <= count[i] <= len(mask) - _FEWEST_CELLS:
+                with np.errstate(divide="ignore"):
+                    found.intercept[i] = np.clip(np.log(count[i]) - np.log(len(mask) - count[i]), -_NEVER, _NEVER)
+                continue
+            strength = np.abs((y - y.mean()) @ z)[: x.shape[1] + i]
+            kept = np.sort(np.argsort(-strength, kind="stable")[:_MOST_REGRESSORS])
+            beta = fit_logistic(z[:, kept], y, _RIDGE * len(tables))
+            slope = np.zeros(z.shape[1])
+            slope[kept] = beta[1:] / std[kept]
+            found.intercept[i] = beta[0] - slope @ mean
+            found.values[i], found.masks[i] = np.split(slope, [x.shape[1]])
+        return found
+
+    def log_likelihood(self, encoding: Encoding, columns: Columns, mask: Mask) -> NDArray[np.float64]:
+        """log p(m | x) of rows (n,) whose cells are all known."""
+        missing = (~mask).astype(np.float64)
+        odds = _features(encoding, columns, self.levels) @ self.values.T + self.intercept + missing @ self.masks.T
+        odds = np.clip(odds, -_NEVER, _NEVER)
+        return np.asarray((missing * odds - np.logaddexp(0.0, odds)).sum(axis=1), dtype=np.float64)
+
+    def sample(
+        self, encoding: Encoding, columns: Columns, mask: Mask, uniform: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """A mask for each row, whose cells are all known, from numbers (n, M) between 0 and 1. What `mask` hides is
+        hidden."""
+        odds = _features(encoding, columns, self.levels) @ self.values.T + self.intercept
+        found = mask.copy()
+        for i in range(mask.shape[1]):
+            found[:, i] &= uniform[:, i] >= 1 / (1 + np.exp(-np.clip(odds[:, i], -_NEVER, _NEVER)))
+            odds[:, i + 1 :] += np.outer(~found[:, i], self.masks[i + 1 :, i])
+        return found
+
+    def to_arrays(self) -> dict[str, NDArray[np.float64]]:
+        """All but the levels."""
+        return {"intercept": self.intercept, "values": self.values, "masks": self.masks}
+
+
+def fit_mask_regressions(imputer: Imputer[Any], columns: Columns, mask: Mask, seed: int = 0) -> MaskRegressions:
+    """From draws of a table, or of a sample of its rows."""
+    most = min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // mask.shape[1]))
+    rows = np.sort(np.random.default_rng(seed).permutation(len(mask))[:most])
+    some = {name: np.asarray(x)[rows] for name, x in columns.items()}
+    n = min(_MOST_DRAWS, most // len(rows))
+    tables = draw(imputer, some, mask[rows], n, seed=seed, images=False)
+    return MaskRegressions.fit(imputer.encoding, tables, mask[rows])
+
+
+def _features(encoding: Encoding, columns: Columns, levels: Mapping[str, Sequence[int]]) -> NDArray[np.float64]:
+    """(n, P): numbers in standard units, and indicators of levels."""
+    blocks, n = encoding.schema.number_blocks, len(next(iter(columns.values())))
+    parts: list[NDArray[Any]] = [np.zeros((n, 0))]
+    for block in blocks:
+        x = np.stack([np.asarray(columns[v.name], dtype=np.float64) for v in block.variables], axis=1)
+        y = encoding.encode_numbers(block, x)
+        parts.append((y if y.dim() == 2 else y[..., 0]).clamp(-_FARTHEST, _FARTHEST).numpy())
+    for name, kept in levels.items():
+        parts.append(np.asarray(columns[name]).astype(int)[:, None] == np.array(kept, dtype=int))
+    return np.concatenate(parts, axis=1).astype(np.float64)

@@ -20,7 +20,7 @@ from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE, Block, Family
 from vsae.imputation.imputer import Imputer, per_variable
 from vsae.imputation.predictive import predict
-from vsae.imputation.tilts import RANKS, tilted_shares, weights
+from vsae.imputation.tilts import MASSES, RANKS, tilted_shares
 from vsae.model.latent_model import Draws, Noise
 from vsae.model.likelihoods import Gaussian, Vector
 
@@ -86,25 +86,27 @@ def _tilted(
     for name, factor in imputer.tilts.levels.items():
         missing = ~mask[:, schema.attribute_of[name]]
         out[name] = np.where(missing[:, None], tilted_shares(found[name], factor), found[name])
+    moved = {*imputer.tilts.numbers, *imputer.tilts.thresholds}
     for block in schema.number_blocks:
-        slope = imputer.tilts.slopes([v.name for v in block.variables])
-        if slope is not None:
+        if moved & {v.name for v in block.variables}:
             shift = np.concatenate(
-                [_shift(imputer, batch, block, slope) for _, batch in imputer.chunks(columns, mask, len(RANKS))]
+                [_shift(imputer, batch, block) for _, batch in imputer.chunks(columns, mask, len(RANKS))]
             )
             shift[mask[:, list(block.attributes)]] = 0.0
-            out |= {v.name: found[v.name] + shift[:, j] for j, v in enumerate(block.variables)}
+            out |= {v.name: found[v.name] + shift[:, j] for j, v in enumerate(block.variables) if v.name in moved}
     return out
 
 
-def _shift(imputer: Imputer[Any], batch: Batch, block: Block, slope: Tensor) -> NDArray[np.float64]:
-    """By how much a tilt moves the means of a block, (B, variables), in natural units."""
-    known = predict(imputer, batch, [block.name], missing=False)
-    grid = RANKS[:, None, None].expand(-1, *known.numbers[block.name].estimate.shape).to(batch.mask.device)
-    values = torch.stack([known.quantile(block.name, range(len(block)), rank) for rank in grid])
-    change = (weights(values, slope) - weights(values, torch.zeros_like(slope))).cpu().double().numpy()
-    natural = imputer.encoding.natural(block, values.cpu().double().numpy().reshape(-1, len(block)))
-    return np.asarray((change * natural.reshape(change.shape)).sum(axis=0), dtype=np.float64)
+def _shift(imputer: Imputer[Any], batch: Batch, block: Block) -> NDArray[np.float64]:
+    """By how much the means of missing cells differ from those of observed ones, (B, variables), in natural units."""
+    means = []
+    for missing in (True, False):
+        known = predict(imputer, batch, [block.name], missing=missing)
+        grid = RANKS[:, None, None].expand(-1, *known.numbers[block.name].estimate.shape).to(batch.mask.device)
+        values = torch.stack([known.quantile(block.name, range(len(block)), rank) for rank in grid]).cpu().double()
+        natural = imputer.encoding.natural(block, values.numpy().reshape(-1, len(block))).reshape(values.shape)
+        means.append((MASSES.numpy()[:, None, None] * natural).sum(axis=0))
+    return np.asarray(means[0] - means[1], dtype=np.float64)
 
 
 def _point(imputer: Imputer[Any], found: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

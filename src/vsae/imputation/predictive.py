@@ -22,7 +22,8 @@ from vsae.data.schema import DISCRETE
 from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer, per_variable
 from vsae.imputation.residual_quantiles import Moments
-from vsae.imputation.tilts import tilted_ranks
+from vsae.imputation.thresholds import Threshold
+from vsae.imputation.tilts import Tilts, tilted_ranks
 from vsae.model.latent_model import Draws, LatentModel
 from vsae.model.likelihoods import Gaussian, Vector
 
@@ -37,6 +38,7 @@ class Predictive:
     levels: Mapping[str, NDArray[np.float64]]  # by variable, (B, levels)
     calibration: Calibration
     slopes: Mapping[str, Tensor]  # of blocks that are tilted, (variables,): see tilts.py
+    thresholds: Mapping[str, Mapping[int, Threshold]]  # by block, of variables that are cut off: see thresholds.py
 
     def quantile(self, name: str, variables: Sequence[int], rank: Tensor, chance: Tensor | None = None) -> Tensor:
         """The values of some variables of a block at ranks (B, variables[, d])."""
@@ -46,8 +48,14 @@ class Predictive:
             return self.calibration.quantile(name, variables, moments, rank, chance)
 
         if name in self.slopes:
-            rank = tilted_ranks(rank, self.slopes[name][list(variables)], values_at)
-        return values_at(rank)
+            tilted = values_at(tilted_ranks(rank, self.slopes[name][list(variables)], values_at))
+        else:
+            tilted = values_at(rank)
+        for j, threshold in self.thresholds.get(name, {}).items():
+            if j in variables:
+                k = list(variables).index(j)
+                tilted[..., k] = threshold.quantile(moments.estimate[:, k], rank[..., k])
+        return tilted
 
     def level(self, name: str, rank: NDArray[np.float64]) -> NDArray[np.int64]:
         """The codes at ranks (B,)."""
@@ -75,12 +83,14 @@ def predict(
     for block in blocks:
         if block.family in DISCRETE:
             levels |= per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
-    levels, slopes = imputer.calibration.estimates(levels), {}
-    if missing and imputer.tilts:
-        levels = imputer.tilts.of_levels(levels)
-        of_blocks = {block.name: imputer.tilts.slopes([v.name for v in block.variables]) for block in blocks}
-        slopes = {name: slope for name, slope in of_blocks.items() if slope is not None}
-    return Predictive(numbers, levels, imputer.calibration, slopes)
+    levels, tilts = imputer.calibration.estimates(levels), imputer.tilts if missing else Tilts()
+    of_blocks = {block.name: tilts.slopes([v.name for v in block.variables]) for block in blocks}
+    slopes = {name: slope for name, slope in of_blocks.items() if slope is not None}
+    thresholds = {
+        block.name: {j: cut for j, v in enumerate(block.variables) if (cut := tilts.thresholds.get(v.name)) is not None}
+        for block in blocks
+    }
+    return Predictive(numbers, tilts.of_levels(levels), imputer.calibration, slopes, thresholds)
 
 
 def _moments(model: LatentModel, draws: Draws, batch: Batch, block: str, samples: int) -> Moments:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vsae.imputation.residual_quantiles import interpolated
+from vsae.imputation.thresholds import Threshold
 
 # The bins of ranks in which a distribution is weighed: even in a normal's deviates, as a tilt weighs the tails most.
 _DEVIATES = torch.linspace(-3.25, 3.25, 27, dtype=torch.float64)
@@ -39,9 +40,10 @@ class Tilts:
 
     numbers: Mapping[str, float] = field(default_factory=dict)
     levels: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    thresholds: Mapping[str, Threshold] = field(default_factory=dict)  # of numbers that are cut off instead
 
     def __bool__(self) -> bool:
-        return bool(self.numbers) or bool(self.levels)
+        return bool(self.numbers) or bool(self.levels) or bool(self.thresholds)
 
     def of_levels(self, shares: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
         """Probabilities (n, levels) by variable, as they are where a cell is missing."""
@@ -49,15 +51,19 @@ class Tilts:
 
     def only(self, names: Collection[str]) -> Tilts:
         numbers = {name: x for name, x in self.numbers.items() if name in names}
-        return Tilts(numbers, {name: x for name, x in self.levels.items() if name in names})
+        levels = {name: x for name, x in self.levels.items() if name in names}
+        return Tilts(numbers, levels, {name: x for name, x in self.thresholds.items() if name in names})
 
     def to_json(self) -> dict[str, Any]:
-        return {"numbers": dict(self.numbers), "levels": {name: x.tolist() for name, x in self.levels.items()}}
+        levels = {name: x.tolist() for name, x in self.levels.items()}
+        thresholds = {name: list(x) for name, x in self.thresholds.items()}
+        return {"numbers": dict(self.numbers), "levels": levels, "thresholds": thresholds}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Tilts:
         levels = {name: np.asarray(x, dtype=np.float64) for name, x in data["levels"].items()}
-        return cls({name: float(x) for name, x in data["numbers"].items()}, levels)
+        thresholds = {name: Threshold(*map(float, x)) for name, x in data["thresholds"].items()}
+        return cls({name: float(x) for name, x in data["numbers"].items()}, levels, thresholds)
 
     def slopes(self, names: Sequence[str]) -> Tensor | None:
         """(variables,), or None where none is tilted."""

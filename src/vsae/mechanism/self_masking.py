@@ -13,7 +13,7 @@ of the mask: `evidence.py` tells whether that is likely.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +23,9 @@ from vsae.data.columns import Columns, Mask
 from vsae.data.schema import Block
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.predictive import predict
+from vsae.imputation.thresholds import Threshold
 from vsae.imputation.tilts import MASSES, RANKS, Tilts
+from vsae.mechanism.censored import fit_threshold
 
 _MOST_ROWS = 4000
 _STEEPEST = 4.0  # in standard units: e⁴ odds for a standard deviation
@@ -45,6 +47,7 @@ def fit_tilts(imputer: Imputer[Any], columns: Columns, mask: Mask, said: Mapping
     some, shown = {name: np.asarray(x)[rows] for name, x in columns.items()}, mask[rows]
     numbers: dict[str, float] = {}
     levels: dict[str, NDArray[np.float64]] = {}
+    thresholds: dict[str, Threshold] = {}
     for block in schema.blocks:
         for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
             name, what = variable.name, said.get(variable.name)
@@ -56,11 +59,16 @@ def fit_tilts(imputer: Imputer[Any], columns: Columns, mask: Mask, said: Mapping
                 share = predicted_shares(imputer, some, hidden, block, name)
                 levels[name] = _factors(share, missing, what)
             elif isinstance(what, str):
-                values = predicted_values(imputer, some, hidden, block, j)
-                numbers[name] = slope(values, MASSES.numpy(), missing, _SIGNS[what])
+                known = predicted(imputer, some, hidden, block, j)
+                numbers[name] = slope(known.values, MASSES.numpy(), missing, _SIGNS[what])
+                x = imputer.encoding.encode(some, shown).numbers([block])[:, j].double().numpy()
+                cut = fit_threshold(known.estimate, x, missing > 0, numbers[name])
+                if cut is not None:
+                    thresholds[name] = cut
+                    del numbers[name]
             else:
                 numbers[name] = float(what)
-    return Tilts(numbers, levels)
+    return Tilts(numbers, levels, thresholds)
 
 
 def _factors(share: NDArray[np.float64], missing: NDArray[np.float64], what: Said) -> NDArray[np.float64]:
@@ -74,16 +82,21 @@ def _factors(share: NDArray[np.float64], missing: NDArray[np.float64], what: Sai
     return a * code
 
 
-def predicted_values(
-    imputer: Imputer[Any], columns: Columns, mask: Mask, block: Block, variable: int
-) -> NDArray[np.float64]:
-    """(n, G): standard units, at `RANKS`."""
-    parts = []
-    for _, batch in imputer.chunks(columns, mask, 2):
-        known = predict(imputer, batch, [block.name])
+class Predicted(NamedTuple):
+    """Of a number, in standard units."""
+
+    estimate: NDArray[np.float64]  # (n,)
+    values: NDArray[np.float64]  # (n, G), at `RANKS`
+
+
+def predicted(imputer: Imputer[Any], columns: Columns, mask: Mask, block: Block, variable: int) -> Predicted:
+    estimates, values = [], []
+    for _, batch in imputer.chunks(columns, mask, len(RANKS)):
+        known = predict(imputer, batch, [block.name], missing=False)
         rank = RANKS[:, None, None].expand(-1, batch.mask.shape[1], 1).to(batch.mask.device)
-        parts.append(torch.stack([known.quantile(block.name, [variable], r)[:, 0] for r in rank], dim=1).cpu())
-    return torch.cat(parts).double().numpy()
+        values.append(torch.stack([known.quantile(block.name, [variable], r)[:, 0] for r in rank], dim=1).cpu())
+        estimates.append(known.numbers[block.name].estimate[:, variable].cpu())
+    return Predicted(torch.cat(estimates).double().numpy(), torch.cat(values).double().numpy())
 
 
 def predicted_shares(
@@ -91,7 +104,10 @@ def predicted_shares(
 ) -> NDArray[np.float64]:
     """(n, levels)."""
     return np.concatenate(
-        [predict(imputer, batch, [block.name]).levels[name] for _, batch in imputer.chunks(columns, mask, 2)]
+        [
+            predict(imputer, batch, [block.name], missing=False).levels[name]
+            for _, batch in imputer.chunks(columns, mask, 2)
+        ]
     )
 
 

@@ -12,6 +12,7 @@ from vsae.fitting.fit import fit
 from vsae.imputation.thresholds import Threshold
 from vsae.imputation.tilts import Tilts
 from vsae.mechanism.censored import fit_threshold
+from vsae.mechanism.report import ColumnMechanism
 from vsae.model.config import VSAEConfig
 
 
@@ -72,3 +73,8 @@ def test_imputations_go_beyond_what_was_seen() -> None:
     untold = fitted.impute(columns, mask)["x0"][missing]
     assert np.sqrt(((told - plain) ** 2).mean()) < 0.7 * np.sqrt(((untold - plain) ** 2).mean())
     assert told.max() > z[mask[:, 0], 0].max() + 0.5
+
+
+def test_a_report_says_that_all_high_values_hide() -> None:
+    column = ColumnMechanism("income", 0.4, (), 20.0, 18.0, 0.9, float("inf"))
+    assert "all high values hide" in str(column)

@@ -8,6 +8,7 @@ like that, since it is only known where it is not missing: `evidence.py` says ho
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -70,7 +71,9 @@ class ColumnMechanism:
     others_gain: float | None  # nats by which other columns predict the mask, cross-validated; None: too few cells
     own_gain: float | None  # nats by which the prediction of its own value does
     self_masking: float | None  # probability
-    tilt: float | Mapping[Any, float] | None  # in use: log odds per standard unit, or by level
+    tilt: (
+        float | Mapping[Any, float] | None
+    )  # in use: log odds per standard unit (inf: all high ones hide), or by level
 
     def __str__(self) -> str:
         """In words."""
@@ -103,6 +106,8 @@ class ColumnMechanism:
             level = max(self.tilt, key=lambda level: self.tilt[level])  # type: ignore[index]
             return f" The model takes it that {level!r} hides most (log odds {self.tilt[level]:+.2f})."
         what = "high" if self.tilt > 0 else "low"
+        if math.isinf(self.tilt):
+            return f" The model takes it that all {what} values hide, from some value on."
         return f" The model takes it that {what} values hide (log odds {self.tilt:+.2f} per standard deviation)."
 
 
@@ -170,6 +175,8 @@ def _column(
     name = regressors.names[attribute]
     effects = () if found is None else _effects(regressors, attribute, levels)
     tilt: float | Mapping[Any, float] | None = tilts.numbers.get(name)
+    if name in tilts.thresholds:
+        tilt = math.copysign(math.inf, tilts.thresholds[name].sign)
     if name in tilts.levels:
         factors = tilts.levels[name].tolist()
         tilt = dict(zip(levels.get(name, range(len(factors))), factors, strict=True))

@@ -103,7 +103,7 @@ def _shift(imputer: Imputer[Any], batch: Batch, block: Block) -> NDArray[np.floa
     for missing in (True, False):
         known = predict(imputer, batch, [block.name], missing=missing)
         grid = RANKS[:, None, None].expand(-1, *known.numbers[block.name].estimate.shape).to(batch.mask.device)
-        values = torch.stack([known.quantile(block.name, range(len(block)), rank) for rank in grid]).cpu().double()
+        values = known.quantile(block.name, range(len(block)), grid).cpu().double()
         natural = imputer.encoding.natural(block, values.numpy().reshape(-1, len(block))).reshape(values.shape)
         means.append((MASSES.numpy()[:, None, None] * natural).sum(axis=0))
     return np.asarray(means[0] - means[1], dtype=np.float64)

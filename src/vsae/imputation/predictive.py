@@ -41,7 +41,7 @@ class Predictive:
     thresholds: Mapping[str, Mapping[int, Threshold]]  # by block, of variables that are cut off: see thresholds.py
 
     def quantile(self, name: str, variables: Sequence[int], rank: Tensor, chance: Tensor | None = None) -> Tensor:
-        """The values of some variables of a block at ranks (B, variables[, d])."""
+        """The values of some variables of a block at ranks (…, B, variables[, d])."""
         moments = Moments(*(x[:, list(variables)] for x in self.numbers[name]))
 
         def values_at(rank: Tensor) -> Tensor:

@@ -82,10 +82,10 @@ def weights(values: Tensor, slope: Tensor) -> Tensor:
 
 
 def tilted_ranks(rank: Tensor, slope: Tensor, values_at: Callable[[Tensor], Tensor]) -> Tensor:
-    """The ranks (B, variables), before the tilt, of values that have these ranks after it."""
-    grid = RANKS.to(rank)[:, None, None].expand(-1, *rank.shape)
-    weight = weights(values_at(grid), slope)
-    reached = torch.cat([torch.zeros_like(weight[:1]), weight.cumsum(0)]).movedim(0, -1)  # at _EDGES
-    edges = _EDGES.to(reached).expand(reached.shape)
-    out = interpolated(reached.contiguous(), edges.contiguous(), rank.to(reached)[..., None])[..., 0]
-    return torch.where(slope.to(rank) == 0, rank, out.to(rank))
+    """The ranks (…, B, variables), before the tilt, of values that have these ranks after it."""
+    cells = rank.shape[-2:]
+    weight = weights(values_at(RANKS.to(rank)[:, None, None].expand(-1, *cells)), slope)
+    reached = torch.cat([torch.zeros_like(weight[:1]), weight.cumsum(0)]).movedim(0, -1).contiguous()  # at _EDGES
+    at = rank.to(reached).reshape(-1, *cells).movedim(0, -1).contiguous()  # (B, variables, …)
+    out = interpolated(reached, _EDGES.to(reached).expand(reached.shape).contiguous(), at)
+    return torch.where(slope.to(rank) == 0, rank, out.movedim(-1, 0).reshape(rank.shape).to(rank))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from vsae.data.columns import Columns, Mask
 from vsae.data.encoding import Encoding
-from vsae.mechanism.logistic import FOLDS, gain
+from vsae.mechanism.logistic import gain
 from vsae.mechanism.regressors import Regressors, standardised
 
 _MOST_ROWS = 2000  # more sharpen nothing that is in doubt
@@ -32,6 +32,7 @@ _FEWEST_CELLS = 10  # missing, and observed
 _RIDGES, _RIDGES_OF_LEVELS = (200.0, 30.0, 3.0), (50.0, 10.0)
 _RIDGE_OF_NUMBERS = (0.1,)
 _RIDGE_OF_PREDICTION = 10.0
+_FOLDS = 5  # of rows, each predicted by the others
 _SIMULATED = 200  # masks of either kind
 _OTHERS = 0.7  # at most so strong, beside the own value, is what else a self-masking column depends on
 _BANDWIDTH = 0.08  # of the densities of shares
@@ -41,7 +42,7 @@ _LEANING = 10.0  # nats of gain, below which a share says little
 
 # Chosen on 13 tables kept for development, 9 mechanisms each (docs/decisions/0012).
 _PRIOR, _PRIOR_COLUMNS = 0.05, 2.0  # share of self-masking columns to begin with, and for how many columns it counts
-_LEAST_SHARE = 0.3  # of the columns whose mask depends on anything: with fewer, none is taken for self-masking
+_LEAST_SHARE = 0.4  # of the columns whose mask depends on anything: with fewer, none is taken for self-masking
 _LEAST_GAIN = 2.0  # nats, of such a column
 _STEPS = 50  # of EM for the share
 
@@ -67,7 +68,7 @@ def evidence(encoding: Encoding, columns: Columns, mask: Mask, seed: int = 0) ->
     if not len(lossy):
         return {}
     regressors = Regressors.of(encoding, some, shown)
-    fold = rng.permutation(len(rows)) % FOLDS
+    fold = rng.permutation(len(rows)) % _FOLDS
     found = {int(i): _of_attribute(regressors, int(i), fold, rng) for i in sorted(lossy)}
     return pooled(found)
 
@@ -94,14 +95,14 @@ def _of_attribute(
     y = regressors.masks[:, attribute]
     values, masks = regressors.others(attribute)
     x = _most_telling(np.concatenate([values, masks], axis=1), y)
-    others = gain(x, y, _RIDGES, fold)
+    others = gain(x, y, _RIDGES)
     target = regressors.targets.get(attribute)
     if others <= _LEAST_GAIN / 2 or target is None or not values.shape[1]:
         return Evidence(0.0, others, 0.0, 0.0)
     predicted, explained = _predictions(x, target, y == 0, fold)
     if not predicted.shape[1]:
         return Evidence(0.0, others, 0.0, 0.0)
-    own = gain(predicted, y, _RIDGE_OF_NUMBERS if predicted.shape[1] == 1 else _RIDGES_OF_LEVELS, fold)
+    own = gain(predicted, y, _RIDGE_OF_NUMBERS if predicted.shape[1] == 1 else _RIDGES_OF_LEVELS)
     by_others, by_itself = _simulated_shares(predicted, values, explained, rng)
     share = min(1.0, own / others)
     ratio = np.log(_density(by_itself, share) / _density(by_others, share)) * others / (others + _LEANING)
@@ -123,7 +124,7 @@ def _predictions(
     design = np.column_stack([np.ones(len(x)), x])
     penalty = np.diag(np.r_[0.0, np.full(x.shape[1], _RIDGE_OF_PREDICTION)])
     out = np.zeros(target.shape)
-    for f in range(FOLDS):
+    for f in range(_FOLDS):
         train = design[seen & (fold != f)]
         square = train.T @ train + penalty + 1e-9 * np.eye(len(penalty))
         slopes = np.linalg.solve(square, train.T @ target[seen & (fold != f)])
@@ -135,22 +136,32 @@ def _predictions(
 def _simulated_shares(
     predicted: NDArray[np.float64], values: NDArray[np.float64], explained: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """R² of log odds over the own predictions: of log odds that depend on random others, and on the own value."""
-    n, p = values.shape
-    weights = rng.normal(size=(p, _SIMULATED))
+    """R² of log odds over the own predictions: of log odds that depend on random others, and on the own value.
+
+    Log odds are sums of columns (standardised, all of them), so second moments are all it takes.
+    """
+    k, p = predicted.shape[1], values.shape[1]
+    columns = np.concatenate([predicted, values], axis=1)
+    moments = columns.T @ columns / len(columns)
+    root = np.linalg.cholesky(moments[:k, :k] + 1e-6 * np.eye(k))
+
+    def unit(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights (k + p, simulated) of sums with std 1."""
+        variance = ((moments @ weights) * weights).sum(axis=0)
+        return np.asarray(weights / np.sqrt(np.maximum(variance, 1e-12)), dtype=np.float64)
+
+    def share(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        onto = np.linalg.solve(root, moments[:k] @ unit(weights))
+        return np.asarray((onto**2).sum(axis=0), dtype=np.float64)
+
+    def of_others(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.concatenate([np.zeros((k, _SIMULATED)), weights])
+
     kept = rng.random((p, _SIMULATED)).argsort(axis=0) < rng.integers(1, p + 1, _SIMULATED)
-    basis = np.linalg.svd(predicted, full_matrices=False)[0]
-
-    def unit(x: NDArray[np.float64]) -> NDArray[np.float64]:
-        x = x - x.mean(axis=0)
-        return np.asarray(x / np.maximum(np.sqrt((x**2).mean(axis=0)), 1e-9), dtype=np.float64)
-
-    def share(x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(((basis.T @ unit(x)) ** 2).sum(axis=0) / n, dtype=np.float64)
-
-    own = unit(predicted @ rng.normal(size=(predicted.shape[1], _SIMULATED)))
-    beside = rng.uniform(0.0, _OTHERS, _SIMULATED) * unit(values @ rng.normal(size=(p, _SIMULATED)))
-    return share(values @ (weights * kept)), share(np.sqrt(explained) * own + beside)
+    by_others = of_others(rng.normal(size=(p, _SIMULATED)) * kept)
+    own = unit(np.concatenate([rng.normal(size=(k, _SIMULATED)), np.zeros((p, _SIMULATED))]))
+    beside = rng.uniform(0.0, _OTHERS, _SIMULATED) * unit(of_others(rng.normal(size=(p, _SIMULATED))))
+    return share(by_others), share(np.sqrt(explained) * own + beside)
 
 
 def _density(simulated: NDArray[np.float64], at: float) -> float:

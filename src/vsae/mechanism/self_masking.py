@@ -94,7 +94,7 @@ def predicted(imputer: Imputer[Any], columns: Columns, mask: Mask, block: Block,
     for _, batch in imputer.chunks(columns, mask, len(RANKS)):
         known = predict(imputer, batch, [block.name], missing=False)
         rank = RANKS[:, None, None].expand(-1, batch.mask.shape[1], 1).to(batch.mask.device)
-        values.append(torch.stack([known.quantile(block.name, [variable], r)[:, 0] for r in rank], dim=1).cpu())
+        values.append(known.quantile(block.name, [variable], rank)[..., 0].T.cpu())
         estimates.append(known.numbers[block.name].estimate[:, variable].cpu())
     return Predicted(torch.cat(estimates).double().numpy(), torch.cat(values).double().numpy())
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from vsae.data.schema import Schema, real
+from vsae.fitting.fit import fit
 from vsae.imputation.tilts import MASSES, RANKS, Tilts, tilted_ranks, tilted_shares, weights
 from vsae.mechanism.self_masking import factors_of_levels, slope
+from vsae.model.config import VSAEConfig
 
 
 def normal_at(rank: torch.Tensor) -> torch.Tensor:
@@ -38,20 +43,20 @@ def test_slope_of_values_that_are_known_but_for_noise() -> None:
     centre, grid = rng.normal(size=3000), normal_at(RANKS).numpy()
     x = centre + 0.5 * rng.normal(size=3000)
     missing = (rng.random(3000) < 1 / (1 + np.exp(1.0 - 1.2 * x))).astype(float)
-    assert slope(centre[:, None] + 0.5 * grid, MASSES.numpy(), missing) == pytest.approx(1.2, abs=0.15)
+    assert slope(centre[:, None] + 0.5 * grid, MASSES.numpy(), missing).value == pytest.approx(1.2, abs=0.15)
 
 
 def test_a_mask_by_chance_has_hardly_a_slope() -> None:
     rng = np.random.default_rng(1)
-    assert abs(slope(rng.normal(size=(2000, 1)), np.ones(1), (rng.random(2000) < 0.3).astype(float))) < 0.05
+    assert abs(slope(rng.normal(size=(2000, 1)), np.ones(1), (rng.random(2000) < 0.3).astype(float)).value) < 0.05
 
 
 def test_a_sign_that_is_given_is_kept_even_where_the_mask_says_nothing() -> None:
     rng = np.random.default_rng(2)
     values, missing = 0.01 * rng.normal(size=(500, 1)), (rng.random(500) < 0.3).astype(float)
-    assert slope(values, np.ones(1), missing, sign=1) > 0.5
-    assert slope(values, np.ones(1), missing, sign=-1) < -0.5
-    assert slope(values, np.ones(1), np.ones(500), sign=1) > 0.5
+    assert slope(values, np.ones(1), missing, sign=1).value > 0.5
+    assert slope(values, np.ones(1), missing, sign=-1).value < -0.5
+    assert slope(values, np.ones(1), np.ones(500), sign=1).value > 0.5
 
 
 def test_factors_of_levels_are_found() -> None:
@@ -72,3 +77,26 @@ def test_tilts_survive_json() -> None:
     np.testing.assert_array_equal(again.levels["b"], tilts.levels["b"])
     assert not Tilts()
     assert tilts.only(["b"]).numbers == {}
+
+
+def test_slopes_of_drawn_tables_vary_as_they_are_uncertain() -> None:
+    tilts = Tilts({"a": 1.5}, errors={"a": 0.5})
+    deviate = torch.tensor([[0.0, 3.0], [2.0, 3.0]], dtype=torch.float64)
+    found = tilts.slopes(["a", "b"], deviate)
+    assert found is not None
+    assert found.tolist() == [[1.5, 0.0], [2.5, 0.0]]
+
+
+def test_means_of_drawn_tables_vary_more_where_the_slope_is_uncertain() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(300, 1)) + 0.7 * rng.normal(size=(300, 3))
+    mask = np.ones((300, 3), dtype=bool)
+    mask[:, 0] = rng.random(300) > 1 / (1 + np.exp(-x[:, 0]))
+    columns = {f"x{j}": x[:, j] for j in range(3)}
+    schema = Schema([real(name) for name in columns])
+    fitted = fit(schema, columns, mask, VSAEConfig(steps=100), mechanism={"x0": "+"}, seed=0)
+    spread = []
+    for error in (0.0, 1.5):
+        fitted.tilts = replace(fitted.tilts, errors={"x0": error})
+        spread.append(np.std([table["x0"].mean() for table in fitted.draw(columns, mask, 12)]))
+    assert spread[1] > 1.5 * spread[0]

@@ -12,7 +12,7 @@ beside it, nor on the chunk it comes in.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from vsae.imputation.point import estimates, impute
 from vsae.imputation.predictive import Predictive, predict
 
 _WORK_PER_DRAW = 2  # latent draws of a prediction
+_TABLE = -1  # in the place of a row number: what a drawn table has in common
 _VALUE, _PLACE = 0, 1  # streams of random numbers: the rank of a value, and which distribution it is the rank of
 
 
@@ -197,6 +198,8 @@ class _Sequence:
         at = torch.from_numpy(rows).to(self.imputer.device)
         known = self.batch.take(at).for_members()
         predicted = predict(self.imputer, known, [block.name for block in blocks])
+        slopes = {name: self._slopes(name, at) for name in predicted.slopes}
+        predicted = replace(predicted, slopes=slopes)
         for block in blocks:
             variables = [j for j, i in enumerate(block.attributes) if i in attributes]
             if block.family in DISCRETE:
@@ -208,6 +211,18 @@ class _Sequence:
                 self._set(block, variables, rows, self._numbers(predicted, known, at, block, variables))
         missing = torch.from_numpy(self.missing[rows][:, attributes]).to(self.imputer.device)
         self.batch.mask[at[:, None], torch.tensor(attributes, device=at.device)] |= missing
+
+    def _slopes(self, name: str, at: Tensor) -> Tensor:
+        """(rows, variables): of the tilts of a block, which differ from drawn table to drawn table, as they are not
+        known for certain."""
+        names = [variable.name for variable in self.imputer.schema.block[name].variables]
+        every = [variable.name for variable in self.imputer.schema.variables]
+        keys = torch.tensor([2 * every.index(n) for n in names], device=at.device)
+        table = torch.full_like(self.draw[at, None], _TABLE)
+        deviate = torch.special.ndtri(keyed_uniform(self.seed, self.draw[at, None], table, keys))
+        slopes = self.imputer.tilts.slopes(names, deviate)
+        assert slopes is not None
+        return slopes
 
     def _uniform(self, at: Tensor, block: Block, variables: list[int], stream: int = _VALUE) -> Tensor:
         """(rows, variables[, d]): keyed by draw, row and variable."""

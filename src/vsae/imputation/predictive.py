@@ -37,7 +37,7 @@ class Predictive:
     numbers: Mapping[str, Moments]  # by block of numbers or vectors, (B, variables[, d])
     levels: Mapping[str, NDArray[np.float64]]  # by variable, (B, levels)
     calibration: Calibration
-    slopes: Mapping[str, Tensor]  # of blocks that are tilted, (variables,): see tilts.py
+    slopes: Mapping[str, Tensor]  # of blocks that are tilted, ([B, ]variables): see tilts.py
     thresholds: Mapping[str, Mapping[int, Threshold]]  # by block, of variables that are cut off: see thresholds.py
 
     def quantile(self, name: str, variables: Sequence[int], rank: Tensor, chance: Tensor | None = None) -> Tensor:
@@ -48,7 +48,7 @@ class Predictive:
             return self.calibration.quantile(name, variables, moments, rank, chance)
 
         if name in self.slopes:
-            tilted = values_at(tilted_ranks(rank, self.slopes[name][list(variables)], values_at))
+            tilted = values_at(tilted_ranks(rank, self.slopes[name][..., list(variables)], values_at))
         else:
             tilted = values_at(rank)
         for j, threshold in self.thresholds.get(name, {}).items():

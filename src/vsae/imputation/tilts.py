@@ -41,6 +41,9 @@ class Tilts:
     numbers: Mapping[str, float] = field(default_factory=dict)
     levels: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)  # of numbers that are cut off instead
+    errors: Mapping[str, float] = field(
+        default_factory=dict
+    )  # standard errors of the numbers' slopes: draws vary by them
 
     def __bool__(self) -> bool:
         return bool(self.numbers) or bool(self.levels) or bool(self.thresholds)
@@ -52,23 +55,31 @@ class Tilts:
     def only(self, names: Collection[str]) -> Tilts:
         numbers = {name: x for name, x in self.numbers.items() if name in names}
         levels = {name: x for name, x in self.levels.items() if name in names}
-        return Tilts(numbers, levels, {name: x for name, x in self.thresholds.items() if name in names})
+        thresholds = {name: x for name, x in self.thresholds.items() if name in names}
+        return Tilts(numbers, levels, thresholds, {name: x for name, x in self.errors.items() if name in names})
 
     def to_json(self) -> dict[str, Any]:
         levels = {name: x.tolist() for name, x in self.levels.items()}
         thresholds = {name: list(x) for name, x in self.thresholds.items()}
-        return {"numbers": dict(self.numbers), "levels": levels, "thresholds": thresholds}
+        return {
+            "numbers": dict(self.numbers), "levels": levels, "thresholds": thresholds, "errors": dict(self.errors),
+        }  # fmt: skip
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Tilts:
         levels = {name: np.asarray(x, dtype=np.float64) for name, x in data["levels"].items()}
         thresholds = {name: Threshold(*map(float, x)) for name, x in data["thresholds"].items()}
-        return cls({name: float(x) for name, x in data["numbers"].items()}, levels, thresholds)
+        numbers, errors = ({name: float(x) for name, x in data[part].items()} for part in ("numbers", "errors"))
+        return cls(numbers, levels, thresholds, errors)
 
-    def slopes(self, names: Sequence[str]) -> Tensor | None:
-        """(variables,), or None where none is tilted."""
+    def slopes(self, names: Sequence[str], deviate: Tensor | None = None) -> Tensor | None:
+        """(variables,), or None where none is tilted; with normal deviates (…, variables), as uncertain as they are."""
         found = torch.tensor([self.numbers.get(name, 0.0) for name in names])
-        return found if bool(found.any()) else None
+        if not bool(found.any()):
+            return None
+        if deviate is None:
+            return found
+        return found.to(deviate) + torch.tensor([self.errors.get(name, 0.0) for name in names]).to(deviate) * deviate
 
 
 def tilted_shares(share: NDArray[np.float64], log_factor: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -77,7 +88,7 @@ def tilted_shares(share: NDArray[np.float64], log_factor: NDArray[np.float64]) -
 
 
 def weights(values: Tensor, slope: Tensor) -> Tensor:
-    """Of values (G, B, variables) at `RANKS`, with slopes (variables,); they add up to 1."""
+    """Of values (G, B, variables) at `RANKS`, with slopes ([B, ]variables); they add up to 1."""
     return torch.softmax(MASSES.log().to(values)[:, None, None] + slope.to(values) * values, dim=0)
 
 

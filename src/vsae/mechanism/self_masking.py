@@ -46,6 +46,7 @@ def fit_tilts(imputer: Imputer[Any], columns: Columns, mask: Mask, said: Mapping
     rows = np.sort(np.random.default_rng(seed).permutation(len(mask))[:_MOST_ROWS])
     some, shown = {name: np.asarray(x)[rows] for name, x in columns.items()}, mask[rows]
     numbers: dict[str, float] = {}
+    errors: dict[str, float] = {}
     levels: dict[str, NDArray[np.float64]] = {}
     thresholds: dict[str, Threshold] = {}
     for block in schema.blocks:
@@ -60,15 +61,15 @@ def fit_tilts(imputer: Imputer[Any], columns: Columns, mask: Mask, said: Mapping
                 levels[name] = _factors(share, missing, what)
             elif isinstance(what, str):
                 known = predicted(imputer, some, hidden, block, j)
-                numbers[name] = slope(known.values, MASSES.numpy(), missing, _SIGNS[what])
+                numbers[name], errors[name] = slope(known.values, MASSES.numpy(), missing, _SIGNS[what])
                 x = imputer.encoding.encode(some, shown).numbers([block])[:, j].double().numpy()
                 cut = fit_threshold(known.estimate, x, missing > 0, numbers[name])
                 if cut is not None:
                     thresholds[name] = cut
-                    del numbers[name]
+                    del numbers[name], errors[name]
             else:
                 numbers[name] = float(what)
-    return Tilts(numbers, levels, thresholds)
+    return Tilts(numbers, levels, thresholds, errors)
 
 
 def _factors(share: NDArray[np.float64], missing: NDArray[np.float64], what: Said) -> NDArray[np.float64]:
@@ -78,8 +79,9 @@ def _factors(share: NDArray[np.float64], missing: NDArray[np.float64], what: Sai
     frequency, code = share.mean(axis=0), np.arange(share.shape[1], dtype=np.float64)
     code -= frequency @ code
     code /= max(float(np.sqrt(frequency @ code**2)), 1e-6)  # so that slopes are per standard deviation, as of numbers
-    a = slope(np.broadcast_to(code, share.shape), share, missing, _SIGNS[what]) if isinstance(what, str) else what
-    return a * code
+    if isinstance(what, str):
+        what = slope(np.broadcast_to(code, share.shape), share, missing, _SIGNS[what]).value
+    return what * code
 
 
 class Predicted(NamedTuple):
@@ -111,9 +113,14 @@ def predicted_shares(
     )
 
 
+class Slope(NamedTuple):
+    value: float
+    error: float  # standard error
+
+
 def slope(
     values: NDArray[np.float64], share: NDArray[np.float64], missing: NDArray[np.float64], sign: int = 0
-) -> float:
+) -> Slope:
     """a, from predicted values (n, G), how likely each is, and the mask (n,).
 
     If no sign is given, it is drawn towards 0 as far as it may be chance.
@@ -121,11 +128,11 @@ def slope(
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(4000, 1))
     >>> missing = rng.random(4000) < 1 / (1 + np.exp(-1.5 * x[:, 0]))
-    >>> round(slope(x, np.ones(1), missing * 1.0), 1), slope(x, np.ones(1), missing * 1.0, sign=-1) > -0.1
+    >>> round(slope(x, np.ones(1), missing * 1.0).value, 1), slope(x, np.ones(1), missing * 1.0, sign=-1).value > -0.1
     (1.5, True)
     """
     if missing.min() == missing.max() and not sign:
-        return 0.0
+        return Slope(0.0, 0.0)
     slopes = _SLOPES if not sign else _SLOPES[_SLOPES * sign >= 0]
     likelihood = -0.5 * _RIDGE_OF_NUMBERS * slopes**2
     if missing.min() < missing.max():
@@ -135,7 +142,8 @@ def slope(
     weight /= weight.sum()
     mean = float(weight @ slopes)
     variance = float(weight @ (slopes - mean) ** 2)
-    return mean if sign or not mean else mean * mean**2 / (mean**2 + variance)
+    value = mean if sign or not mean else mean * mean**2 / (mean**2 + variance)
+    return Slope(value, float(np.sqrt(variance)))
 
 
 def factors_of_levels(share: NDArray[np.float64], missing: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -42,7 +42,7 @@ _LEANING = 10.0  # nats of gain, below which a share says little
 
 # Chosen on 13 tables kept for development, 9 mechanisms each (docs/decisions/0012).
 _PRIOR, _PRIOR_COLUMNS = 0.05, 2.0  # share of self-masking columns to begin with, and for how many columns it counts
-_LEAST_SHARE = 0.4  # of the columns whose mask depends on anything: with fewer, none is taken for self-masking
+_LEAST_SHARE = 0.5  # mean probability of the columns whose mask depends on anything: below, none does
 _LEAST_GAIN = 2.0  # nats, of such a column
 _STEPS = 50  # of EM for the share
 
@@ -78,12 +78,13 @@ def pooled(found: Mapping[int, Evidence]) -> dict[int, Evidence]:
     ratio = np.array([one.log_ratio for one in found.values()])
     others = np.array([one.others for one in found.values()])
     telling = others > _LEAST_GAIN
-    share, probability = _PRIOR, np.zeros(len(found))
+    share = np.full(len(found), _PRIOR)
     for _ in range(_STEPS):
         odds = share * np.exp(ratio)
         probability = odds / (odds + 1 - share)
-        share = (probability[telling].sum() + _PRIOR * _PRIOR_COLUMNS) / (telling.sum() + _PRIOR_COLUMNS)
-    if share < _LEAST_SHARE:
+        mine = np.where(telling, probability, 0.0)  # no column speaks for itself twice
+        share = (mine.sum() - mine + _PRIOR * _PRIOR_COLUMNS) / (telling.sum() - telling + _PRIOR_COLUMNS)
+    if not telling.any() or probability[telling].mean() < _LEAST_SHARE:
         probability = np.minimum(probability, share)
     probability = np.where(others > _LEAST_GAIN / 2, probability, 0.0)  # of a mask that nothing tells, none is known
     return {i: one._replace(probability=float(p)) for (i, one), p in zip(found.items(), probability, strict=True)}

@@ -206,10 +206,18 @@ def test_the_report_names_columns_and_levels(trained):
     by = {column.name: column for column in report.columns}
     assert set(by) == set(clinic.frame().columns[clinic.frame().isna().any()])
     assert (by["bmi"].effects[0].name, by["bmi"].effects[0].level) == ("sex", "female")
-    assert by["income"].self_masking > 0.5
+    assert by["income"].own_gain > 0.5 * by["income"].others_gain > 10
+    assert by["bmi"].own_gain < 0.5 * by["bmi"].others_gain
+    assert imputer.mechanism_report(clinic.frame().head(0)).columns == ()
+
+
+def test_the_report_shows_what_the_model_takes_for_granted():
+    frame = make_clinic(500, seed=3).frame()
+    told = VSAEImputer(mechanism={"income": "+", "pain": "self-masking", "bmi": "ignorable"}, config={"steps": 50})
+    by = {column.name: column for column in told.fit(frame).mechanism_report(frame).columns}
     assert by["income"].tilt > 0
     assert by["pain"].tilt["severe"] > by["pain"].tilt["none"]
-    assert imputer.mechanism_report(clinic.frame().head(0)).columns == ()
+    assert by["bmi"].tilt is None
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "dict", "numpy"])

@@ -91,7 +91,7 @@ def answers_to(sample: Sample, effort: Effort, seed: int) -> tuple[dict[str, Ans
     for answer in ANSWERS:
         fitted.tilts = tilts_of(fitted, columns, mask, said[answer], seed)
         out[answer] = pooled_mean([np.asarray(drawn[column]) for drawn in fitted.draw(columns, mask, DRAWS, seed=seed)])
-        on = column in fitted.tilts.numbers if answer == "auto" else on
+        on = column in {*fitted.tilts.numbers, *fitted.tilts.thresholds} if answer == "auto" else on
     return out, on
 
 

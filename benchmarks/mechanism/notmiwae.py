@@ -89,7 +89,10 @@ def _ours(given: NDArray[np.float64], effort: Effort, seed: int) -> dict[str, tu
     for answer in ANSWERS:
         fitted.tilts = tilts_of(fitted, columns, mask, said[answer], seed)
         filled = fitted.impute(columns, mask)
-        out[answer] = np.stack([filled[name] for name in names], axis=1), len(fitted.tilts.numbers)
+        out[answer] = (
+            np.stack([filled[name] for name in names], axis=1),
+            len(fitted.tilts),
+        )
     return out
 
 

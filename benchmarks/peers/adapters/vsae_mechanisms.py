@@ -24,5 +24,5 @@ if __name__ == "__main__":
         for part in ("train", "new"):
             answers[f"{name}_{part}"] = checked(task, part, task.array(imputer.transform(task.frame(part))))
     np.savez(folder / "answers.npz", **answers)
-    said = {"version": f"vsae {vsae.__version__}", "seconds": seconds, "on": len(tilts.numbers) + len(tilts.levels)}
+    said = {"version": f"vsae {vsae.__version__}", "seconds": seconds, "on": len(tilts)}
     (folder / "answers.json").write_text(json.dumps(said))

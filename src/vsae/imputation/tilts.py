@@ -45,8 +45,9 @@ class Tilts:
         default_factory=dict
     )  # standard errors of the numbers' slopes: draws vary by them
 
-    def __bool__(self) -> bool:
-        return bool(self.numbers) or bool(self.levels) or bool(self.thresholds)
+    def __len__(self) -> int:
+        """How many variables are taken to mask themselves."""
+        return len(self.numbers) + len(self.levels) + len(self.thresholds)
 
     def of_levels(self, shares: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
         """Probabilities (n, levels) by variable, as they are where a cell is missing."""

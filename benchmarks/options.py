@@ -78,6 +78,13 @@ def add_run_options(parser: argparse.ArgumentParser, benchmark: Benchmark, peers
         )  # fmt: skip
 
 
+def add_repeats(parser: argparse.ArgumentParser, repeats: int) -> None:
+    parser.add_argument(
+        "--repeats", type=at_least_one, default=repeats,
+        help=f"How many tables to simulate of each kind. Default: {repeats}.",
+    )  # fmt: skip
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="cpu or cuda. Default: cuda if there is one, else cpu.")
 

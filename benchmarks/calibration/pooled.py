@@ -191,10 +191,7 @@ def jobs(methods: Iterable[str] | None = None, repeats: int = REPEATS) -> list[J
 def main(arguments: Sequence[str]) -> None:
     parser = options.parser_of("pooled", __doc__)
     options.several(parser, "--methods", "The methods. Default: all.", METHODS)
-    parser.add_argument(
-        "--repeats", type=options.at_least_one, default=REPEATS,
-        help=f"How many tables to simulate of each kind. Default: {REPEATS}.",
-    )  # fmt: skip
+    options.add_repeats(parser, REPEATS)
     options.add_run_options(parser, BENCHMARK, peers=True)
     o = parser.parse_args(arguments)
     options.run_with(o, BENCHMARK, jobs(o.methods, o.repeats))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from vsae.data.schema import Schema, real
+from vsae.data.schema import Schema, categorical, real
 from vsae.fitting.fit import fit
 from vsae.imputation.tilts import MASSES, RANKS, Tilts, tilted_ranks, tilted_shares, weights
 from vsae.mechanism.self_masking import factors_of_levels, slope
@@ -100,3 +100,14 @@ def test_means_of_drawn_tables_vary_more_where_the_slope_is_uncertain() -> None:
         fitted.tilts = replace(fitted.tilts, errors={"x0": error})
         spread.append(np.std([table["x0"].mean() for table in fitted.draw(columns, mask, 12)]))
     assert spread[1] > 1.5 * spread[0]
+
+
+def test_a_mechanism_that_does_not_suit_a_column_is_refused_before_training() -> None:
+    def never(_: object) -> None:
+        raise AssertionError("trained")
+
+    schema, columns = Schema([categorical("k", 3), real("x")]), {"k": np.arange(60) % 3, "x": np.arange(60.0)}
+    mask = np.ones((60, 2), dtype=bool)
+    mask[::4, 0] = False
+    with pytest.raises(ValueError, match="its levels have no order"):
+        fit(schema, columns, mask, VSAEConfig(steps=20), mechanism={"k": "+"}, callback=never)

@@ -22,7 +22,7 @@ from vsae.fitting.steps import (
     split,
 )
 from vsae.imputation.turns import turns_of
-from vsae.mechanism.choice import Mechanism, tilts_of
+from vsae.mechanism.choice import Mechanism, check_mechanism, tilts_of
 from vsae.mechanism.mask_regressions import fit_mask_regressions
 from vsae.model.config import VSAEConfig
 from vsae.model.vsae import VSAE
@@ -55,6 +55,7 @@ def fit(
     >>> bool((filled["b"][mask[:, 1]] == columns["b"][mask[:, 1]]).all())
     True
     """
+    check_mechanism(mechanism, {variable.name: variable for variable in schema.variables})  # before a long training
     config = config or config_for(schema, len(mask))
     data = FitData.of(schema, columns, mask, config, device)
     states = TrainingStates.beside(checkpoint_path)

@@ -161,7 +161,7 @@ class LinearRelations:
     def _conditional(self, x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
         """Means and σ of the missing cells given the rest of their rows; what is seen as it is."""
         parts = []
-        for some in _pieces(len(x), len(self.names)):
+        for some in pieces(len(x), len(self.names)):
             filled, covariance = given_seen(self.mean, self.covariance, x[some], seen[some])
             parts.append((filled, covariance.diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()))
         mean, std = (torch.cat(part) for part in zip(*parts, strict=True))
@@ -221,7 +221,8 @@ def _standard(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
     return mean * size, torch.where(std > 1e-9, std * size, 0.0)
 
 
-def _pieces(rows: int, columns: int) -> Iterator[slice]:
+def pieces(rows: int, columns: int) -> Iterator[slice]:
+    """Of rows, each of which needs a matrix of these columns."""
     length = max(1, _AT_ONCE // columns**2)
     yield from (slice(start, start + length) for start in range(0, max(rows, 1), length))
 
@@ -244,7 +245,7 @@ def expectation_maximisation(x: Tensor, seen: Tensor, settled: float = _SETTLED)
     mean, covariance = torch.zeros_like(x[0]), torch.eye(x.shape[1], dtype=x.dtype)
     before = _left_over(covariance)
     for _ in range(_MOST_STEPS):
-        parts = [given_seen(mean, covariance, x[some], seen[some]) for some in _pieces(len(x), x.shape[1])]
+        parts = [given_seen(mean, covariance, x[some], seen[some]) for some in pieces(len(x), x.shape[1])]
         filled, left = torch.cat([part[0] for part in parts]), sum(part[1].sum(0) for part in parts)
         mean = filled.mean(0)
         covariance = ((filled - mean).T @ (filled - mean) + left) / len(x)

@@ -86,19 +86,23 @@ def _tilted(
     for name, factor in imputer.tilts.levels.items():
         missing = ~mask[:, schema.attribute_of[name]]
         out[name] = np.where(missing[:, None], tilted_shares(found[name], factor), found[name])
-    moved = {*imputer.tilts.numbers, *imputer.tilts.thresholds}
+    tilted, beyond = imputer.tilts.numbers, imputer.tilts.thresholds
     for block in schema.number_blocks:
-        if moved & {v.name for v in block.variables}:
-            shift = np.concatenate(
-                [_shift(imputer, batch, block) for _, batch in imputer.chunks(columns, mask, len(RANKS))]
-            )
-            shift[mask[:, list(block.attributes)]] = 0.0
-            out |= {v.name: found[v.name] + shift[:, j] for j, v in enumerate(block.variables) if v.name in moved}
+        names = [v.name for v in block.variables]
+        if not {*tilted, *beyond}.isdisjoint(names):
+            parts = [_means(imputer, batch, block) for _, batch in imputer.chunks(columns, mask, len(RANKS))]
+            hidden, observed = (np.concatenate(part) for part in zip(*parts, strict=True))
+            missing = ~mask[:, list(block.attributes)]
+            for j, name in enumerate(names):
+                if name in tilted:
+                    out[name] = found[name] + (hidden - observed)[:, j] * missing[:, j]
+                elif name in beyond:
+                    out[name] = np.where(missing[:, j], hidden[:, j], found[name])
     return out
 
 
-def _shift(imputer: Imputer[Any], batch: Batch, block: Block) -> NDArray[np.float64]:
-    """By how much the means of missing cells differ from those of observed ones, (B, variables), in natural units."""
+def _means(imputer: Imputer[Any], batch: Batch, block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of cells as they are if missing, and if observed, (B, variables) each, in natural units."""
     means = []
     for missing in (True, False):
         known = predict(imputer, batch, [block.name], missing=missing)
@@ -106,7 +110,7 @@ def _shift(imputer: Imputer[Any], batch: Batch, block: Block) -> NDArray[np.floa
         values = known.quantile(block.name, range(len(block)), grid).cpu().double()
         natural = imputer.encoding.natural(block, values.numpy().reshape(-1, len(block))).reshape(values.shape)
         means.append((MASSES.numpy()[:, None, None] * natural).sum(axis=0))
-    return np.asarray(means[0] - means[1], dtype=np.float64)
+    return means[0], means[1]
 
 
 def _point(imputer: Imputer[Any], found: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

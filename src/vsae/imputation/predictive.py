@@ -18,11 +18,11 @@ from torch import Tensor
 
 from vsae.data.batch import Batch
 from vsae.data.randomness import private_rng
-from vsae.data.schema import DISCRETE
+from vsae.data.schema import DISCRETE, Block, Schema
 from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer, per_variable
 from vsae.imputation.residual_quantiles import Moments
-from vsae.imputation.thresholds import Threshold
+from vsae.imputation.thresholds import Beyond
 from vsae.imputation.tilts import Tilts, tilted_ranks
 from vsae.model.latent_model import Draws, LatentModel
 from vsae.model.likelihoods import Gaussian, Vector
@@ -38,7 +38,7 @@ class Predictive:
     levels: Mapping[str, NDArray[np.float64]]  # by variable, (B, levels)
     calibration: Calibration
     slopes: Mapping[str, Tensor]  # of blocks that are tilted, ([B, ]variables): see tilts.py
-    thresholds: Mapping[str, Mapping[int, Threshold]]  # by block, of variables that are cut off: see thresholds.py
+    beyond: Mapping[str, Mapping[int, Beyond]]  # by block, of variables that are cut off: see thresholds.py
 
     def quantile(self, name: str, variables: Sequence[int], rank: Tensor, chance: Tensor | None = None) -> Tensor:
         """The values of some variables of a block at ranks (…, B, variables[, d])."""
@@ -51,10 +51,10 @@ class Predictive:
             tilted = values_at(tilted_ranks(rank, self.slopes[name][..., list(variables)], values_at))
         else:
             tilted = values_at(rank)
-        for j, threshold in self.thresholds.get(name, {}).items():
+        for j, cells in self.beyond.get(name, {}).items():
             if j in variables:
                 k = list(variables).index(j)
-                tilted[..., k] = threshold.quantile(moments.estimate[:, k], rank[..., k])
+                tilted[..., k] = cells.quantile(rank[..., k]).to(tilted)
         return tilted
 
     def level(self, name: str, rank: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -86,11 +86,24 @@ def predict(
     levels, tilts = imputer.calibration.estimates(levels), imputer.tilts if missing else Tilts()
     of_blocks = {block.name: tilts.slopes([v.name for v in block.variables]) for block in blocks}
     slopes = {name: slope for name, slope in of_blocks.items() if slope is not None}
-    thresholds = {
-        block.name: {j: cut for j, v in enumerate(block.variables) if (cut := tilts.thresholds.get(v.name)) is not None}
-        for block in blocks
-    }
-    return Predictive(numbers, tilts.of_levels(levels), imputer.calibration, slopes, thresholds)
+    beyond = _beyond(imputer.schema, batch, tilts, blocks)
+    return Predictive(numbers, tilts.of_levels(levels), imputer.calibration, slopes, beyond)
+
+
+def _beyond(schema: Schema, batch: Batch, tilts: Tilts, blocks: Sequence[Block]) -> dict[str, dict[int, Beyond]]:
+    places = {v.name: (block.name, j) for block in blocks for j, v in enumerate(block.variables)}
+    wanted = [name for name in tilts.thresholds if name in places]
+    if tilts.cut_off is None or not wanted:
+        return {}
+    order = [v.name for block in schema.number_blocks for v in block.variables]
+    at = [order.index(name) for name in tilts.cut_off.names]
+    x = batch.numbers(schema.number_blocks)[0][:, at]
+    shown = batch.mask[0][:, [schema.attribute_of[name] for name in tilts.cut_off.names]]
+    out: dict[str, dict[int, Beyond]] = {}
+    for name, cells in tilts.cut_off.beyond(x, shown, wanted).items():
+        block, j = places[name]
+        out.setdefault(block, {})[j] = cells
+    return out
 
 
 def _moments(model: LatentModel, draws: Draws, batch: Batch, block: str, samples: int) -> Moments:

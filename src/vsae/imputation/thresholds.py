@@ -1,55 +1,119 @@
 """Thresholds: what a missing cell holds where all values beyond some value are missing.
 
-No observed cell is like those that are hidden, so there is nothing to tilt: the column goes on beyond the cut. It is
-taken for normal around a mean that the row tells, x ~ N(μ, σ²), of which values up to the cut c are seen:
+No observed cell is like those that are hidden, so there is nothing to tilt: the column goes on beyond the cut. Numbers
+are taken for jointly normal, and of a hidden cell of a column that is cut off it is known on which side it lies:
 
-    x | missing ~ N(μ, σ²), given x > c
+    x_j | the rest of the row, missing ~ N(μ_j, σ_j²), given x_j > c_j
 
-The model, which learned from what is seen, estimates E[x | x ≤ c] = μ - σ φ(α) / Φ(α), α = (c - μ) / σ, and this is
-turned back into μ. How it is fitted: `mechanism/censored.py`.
+where μ_j and σ_j allow for all other cells that are known to lie beyond their thresholds: expectation propagation, in
+which each of these is stood for by a normal factor, in turn until they agree. How it is fitted:
+`mechanism/censored.py`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from vsae.imputation.residual_quantiles import interpolated
+from vsae.imputation.linear_relations import given_seen, pieces
 
-_GRID = torch.linspace(-6.0, 4.0, 401, dtype=torch.float64)  # of (μ - c) / σ: beyond, a row tells no more
-_LEAST = 1e-300
+_SWEEPS = 5
+_LEAST = 1e-12
+_LEAST_RANK = 1e-300
+_NARROWEST = 0.01  # of a variance, is what a cut leaves of it
 
 
 class Threshold(NamedTuple):
-    """Of one column, in standard units; with sign -1 it is what lies below the cut that is missing.
+    """Of one column: with sign 1, what lies above the value is missing, with -1 what lies below it."""
 
-    >>> threshold = Threshold(1.0, 0.0, 1.0, 0.0, 1.0, 1.0)
-    >>> estimate = torch.tensor([-0.7979])  # the mean of the lower half of a standard normal
-    >>> threshold.quantile(estimate, torch.tensor([0.5])).round(decimals=2)  # the median of its upper half
+    sign: float
+    value: float  # in standard units
+
+
+class Beyond(NamedTuple):
+    """The missing cells of one column: normal, given that they lie beyond its threshold.
+
+    >>> cells = Beyond(Threshold(1.0, 0.0), torch.zeros(1), torch.ones(1))
+    >>> cells.quantile(torch.tensor([0.5])).round(decimals=2)  # the median of the upper half of a standard normal
     tensor([0.6700])
     """
 
-    sign: float
-    cut: float
-    inner_std: float  # with which estimates are turned into means
-    shift: float  # μ = shift + gain · (such a mean)
-    gain: float
-    std: float
+    threshold: Threshold
+    mean: Tensor  # (B,), and before the cut, as σ is
+    std: Tensor
 
-    def mean(self, estimate: Tensor) -> Tensor:
-        """μ, in double precision and mirrored if the sign is -1."""
-        deviate = _GRID.to(estimate.device)
-        cut, estimate = self.sign * self.cut, self.sign * estimate.double()
-        seen = deviate - torch.exp(-0.5 * deviate**2 - 0.9189385332 - torch.special.log_ndtr(-deviate))
-        found = interpolated(cut + self.inner_std * seen, cut + self.inner_std * deviate, estimate)
-        return self.shift + self.gain * found
+    def quantile(self, rank: Tensor) -> Tensor:
+        """Values at ranks (…, B)."""
+        sign, cut = self.threshold
+        rank = rank.double() if sign > 0 else 1 - rank.double()
+        mean = sign * self.mean.double()
+        share = torch.special.ndtr((mean - sign * cut) / self.std)
+        deviate = -torch.special.ndtri(((1 - rank) * share).clamp_min(_LEAST_RANK))
+        return sign * (mean + self.std * deviate).clamp_min(sign * cut)
 
-    def quantile(self, estimate: Tensor, rank: Tensor) -> Tensor:
-        """Values of missing cells at ranks (…, B), where the model's estimates are (B,)."""
-        mean, rank = self.mean(estimate), rank.double() if self.sign > 0 else 1 - rank.double()
-        beyond = torch.special.ndtr((mean - self.sign * self.cut) / self.std)
-        deviate = -torch.special.ndtri(((1 - rank) * beyond).clamp_min(_LEAST))
-        value = (mean + self.std * deviate).clamp_min(self.sign * self.cut)
-        return (self.sign * value).to(estimate)
+    @classmethod
+    def joined(cls, parts: Sequence[Beyond]) -> Beyond:
+        return cls(
+            parts[0].threshold, torch.cat([part.mean for part in parts]), torch.cat([part.std for part in parts])
+        )
+
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Mean and variance, (B,)."""
+        sign, cut = self.threshold
+        mean = sign * self.mean
+        deviate = (sign * cut - mean) / self.std
+        ratio = torch.exp(-0.5 * deviate**2 - 0.9189385332 - torch.special.log_ndtr(-deviate))  # Mills', inverted
+        variance = self.std**2 * (1 + deviate * ratio - ratio**2).clamp(_NARROWEST, 1.0)
+        return sign * (mean + self.std * ratio).clamp_min(sign * cut), variance
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """Of the columns that are cut off, in a joint normal of these and other numbers; in standard units."""
+
+    of: Mapping[str, Threshold]
+    names: tuple[str, ...]  # of the K numbers
+    mean: Tensor  # (K,)
+    covariance: Tensor  # (K, K)
+
+    def beyond(self, x: Tensor, shown: Tensor, wanted: Sequence[str]) -> dict[str, Beyond]:
+        """Of rows (B, K), where `shown` is true: the cells of the columns wanted, as they are if they are missing."""
+        parts = [self._beyond(x[some], shown[some]) for some in pieces(len(x), len(self.names))]
+        return {name: Beyond.joined([part[name] for part in parts]) for name in wanted}
+
+    def _beyond(self, x: Tensor, shown: Tensor) -> dict[str, Beyond]:
+        cut = [j for j, name in enumerate(self.names) if name in self.of]
+        mean, covariance = given_seen(self.mean.to(x.device), self.covariance.to(x.device), x.double(), shown.double())
+        mean, covariance, hidden = mean[:, cut], covariance[:, cut][:, :, cut], ~shown[:, cut]
+        precision, shift = torch.zeros_like(mean), torch.zeros_like(mean)  # of the factors
+        out: dict[str, Beyond] = {}
+        for j in [*range(len(cut))] * _SWEEPS:
+            name, variance = self.names[cut[j]], covariance[:, j, j].clamp_min(_LEAST)
+            without = 1 / (1 / variance - precision[:, j]).clamp_min(_LEAST)  # its own factor
+            out[name] = cells = Beyond(
+                self.of[name], without * (mean[:, j] / variance - shift[:, j]), without.clamp_min(_NARROWEST**2).sqrt()
+            )
+            centre, left = cells.moments()
+            more = torch.where(hidden[:, j], (1 / left - 1 / without).clamp_min(0.0) - precision[:, j], 0.0)
+            towards = torch.where(hidden[:, j], centre / left - cells.mean / without - shift[:, j], 0.0)
+            precision[:, j], shift[:, j] = precision[:, j] + more, shift[:, j] + towards
+            row = covariance[:, j] / (1 + more * covariance[:, j, j])[:, None]
+            mean = mean + row * (towards - more * mean[:, j])[:, None]
+            covariance = covariance - (more[:, None] * row)[:, :, None] * covariance[:, j][:, None, :]
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        of = {name: list(threshold) for name, threshold in self.of.items()}
+        return {
+            "of": of, "names": list(self.names), "mean": self.mean.tolist(), "covariance": self.covariance.tolist(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Thresholds:
+        of = {name: Threshold(*map(float, x)) for name, x in data["of"].items()}
+        mean, covariance = (torch.tensor(data[part], dtype=torch.float64) for part in ("mean", "covariance"))
+        return cls(of, tuple(data["names"]), mean, covariance)

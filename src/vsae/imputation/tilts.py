@@ -12,7 +12,7 @@ ranks. Levels have a factor exp(a_k) each. How a is found: `mechanism/self_maski
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vsae.imputation.residual_quantiles import interpolated
-from vsae.imputation.thresholds import Threshold
+from vsae.imputation.thresholds import Threshold, Thresholds
 
 # The bins of ranks in which a distribution is weighed: even in a normal's deviates, as a tilt weighs the tails most.
 _DEVIATES = torch.linspace(-3.25, 3.25, 27, dtype=torch.float64)
@@ -40,10 +40,14 @@ class Tilts:
 
     numbers: Mapping[str, float] = field(default_factory=dict)
     levels: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    thresholds: Mapping[str, Threshold] = field(default_factory=dict)  # of numbers that are cut off instead
+    cut_off: Thresholds | None = None  # numbers that have a threshold instead
     errors: Mapping[str, float] = field(
         default_factory=dict
     )  # standard errors of the numbers' slopes: draws vary by them
+
+    @property
+    def thresholds(self) -> Mapping[str, Threshold]:
+        return {} if self.cut_off is None else self.cut_off.of
 
     def __len__(self) -> int:
         """How many variables are taken to mask themselves."""
@@ -56,22 +60,21 @@ class Tilts:
     def only(self, names: Collection[str]) -> Tilts:
         numbers = {name: x for name, x in self.numbers.items() if name in names}
         levels = {name: x for name, x in self.levels.items() if name in names}
-        thresholds = {name: x for name, x in self.thresholds.items() if name in names}
-        return Tilts(numbers, levels, thresholds, {name: x for name, x in self.errors.items() if name in names})
+        cut_off = {name: x for name, x in self.thresholds.items() if name in names}
+        joint = replace(self.cut_off, of=cut_off) if self.cut_off is not None and cut_off else None
+        return Tilts(numbers, levels, joint, {name: x for name, x in self.errors.items() if name in names})
 
     def to_json(self) -> dict[str, Any]:
         levels = {name: x.tolist() for name, x in self.levels.items()}
-        thresholds = {name: list(x) for name, x in self.thresholds.items()}
-        return {
-            "numbers": dict(self.numbers), "levels": levels, "thresholds": thresholds, "errors": dict(self.errors),
-        }  # fmt: skip
+        cut_off = None if self.cut_off is None else self.cut_off.to_json()
+        return {"numbers": dict(self.numbers), "levels": levels, "cut_off": cut_off, "errors": dict(self.errors)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Tilts:
         levels = {name: np.asarray(x, dtype=np.float64) for name, x in data["levels"].items()}
-        thresholds = {name: Threshold(*map(float, x)) for name, x in data["thresholds"].items()}
+        cut_off = None if data["cut_off"] is None else Thresholds.from_json(data["cut_off"])
         numbers, errors = ({name: float(x) for name, x in data[part].items()} for part in ("numbers", "errors"))
-        return cls(numbers, levels, thresholds, errors)
+        return cls(numbers, levels, cut_off, errors)
 
     def slopes(self, names: Sequence[str], deviate: Tensor | None = None) -> Tensor | None:
         """(variables,), or None where none is tilted; with normal deviates (…, variables), as uncertain as they are."""

@@ -23,12 +23,12 @@ from vsae.data.columns import Columns, Mask
 from vsae.data.schema import Block
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.predictive import predict
-from vsae.imputation.thresholds import Threshold
 from vsae.imputation.tilts import MASSES, RANKS, Tilts
-from vsae.mechanism.censored import fit_threshold
+from vsae.mechanism.censored import fit_thresholds, is_cut_off
 
 _MOST_ROWS = 4000
 _STEEPEST = 4.0  # in standard units: e⁴ odds for a standard deviation
+_STEEP = 2.0  # from which on a column may be cut off, unless it is said to hide on one side
 _SLOPES = np.linspace(-_STEEPEST, _STEEPEST, 65)
 _NEWTON_STEPS = 12
 _RIDGE_OF_NUMBERS = 0.5  # a in standard units of the column, as a normal prior with std 1.4 has it
@@ -48,7 +48,9 @@ def fit_tilts(imputer: Imputer[Any], columns: Columns, mask: Mask, said: Mapping
     numbers: dict[str, float] = {}
     errors: dict[str, float] = {}
     levels: dict[str, NDArray[np.float64]] = {}
-    thresholds: dict[str, Threshold] = {}
+    cut_off: dict[str, int] = {}
+    x = _numbers(imputer, some, shown)
+    at = {v.name: k for k, v in enumerate(v for block in schema.number_blocks for v in block.variables)}
     for block in schema.blocks:
         for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
             name, what = variable.name, said.get(variable.name)
@@ -62,14 +64,24 @@ def fit_tilts(imputer: Imputer[Any], columns: Columns, mask: Mask, said: Mapping
             elif isinstance(what, str):
                 known = predicted(imputer, some, hidden, block, j)
                 numbers[name], errors[name] = slope(known.values, MASSES.numpy(), missing, _SIGNS[what])
-                x = imputer.encoding.encode(some, shown).numbers([block])[:, j].double().numpy()
-                cut = fit_threshold(known.estimate, x, missing > 0, numbers[name])
-                if cut is not None:
-                    thresholds[name] = cut
+                sign = 1 if numbers[name] > 0 else -1
+                if (abs(numbers[name]) > _STEEP or _SIGNS[what]) and is_cut_off(x[:, at[name]], missing > 0, sign):
+                    cut_off[name] = sign
                     del numbers[name], errors[name]
             else:
                 numbers[name] = float(what)
-    return Tilts(numbers, levels, thresholds, errors)
+    if not cut_off:
+        return Tilts(numbers, levels, errors=errors)
+    seen = shown[:, [schema.attribute_of[name] for name in at]]
+    return Tilts(numbers, levels, fit_thresholds(x, seen, list(at), cut_off, seed), errors)
+
+
+def _numbers(imputer: Imputer[Any], columns: Columns, mask: Mask) -> NDArray[np.float64]:
+    """In standard units, (n, numbers)."""
+    blocks = imputer.schema.number_blocks
+    if not blocks:
+        return np.zeros((len(mask), 0))
+    return np.asarray(imputer.encoding.encode(columns, mask).numbers(blocks).double().numpy(), dtype=np.float64)
 
 
 def _factors(share: NDArray[np.float64], missing: NDArray[np.float64], what: Said) -> NDArray[np.float64]:

@@ -58,6 +58,10 @@ class Batch:
         """A data set (n, …) as one batch (1, n, …) that all members share."""
         return self._each(lambda x: x[None])
 
+    def as_data_set(self) -> Batch:
+        """A batch (1, n, …) that all members share, as (n, …)."""
+        return self._each(lambda x: x[0])
+
     def split(self, members: int) -> Batch:
         """A data set (E·B, …) as a batch (E, B, …): each member has rows of its own."""
         return self._each(lambda x: x.unflatten(0, (members, -1)))

@@ -8,6 +8,7 @@ import torch
 
 from vsae.data.columns import Columns, Mask
 from vsae.data.schema import Schema
+from vsae.fitting.blending import blend_with_trees, refit_trees
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
 from vsae.fitting.steps import (
@@ -66,9 +67,11 @@ def fit(
             model, parts.training, parts.held_out,
             learn=learn, seed=parts.seed, callback=callback, checkpoint_path=states.training,
         )  # fmt: skip
+        fitted.blend = blend_with_trees(fitted, data, parts.training, seed)
         assessed = assess(fitted, data, parts, seed)
         fitted.relations = find_relations(fitted, data, parts.training, assessed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
+        fitted.blend = refit_trees(fitted.blend, data, seed)
     fitted.calibration = calibrate(fitted, data, assessed, seed)
     fitted.tilts = tilts_of(fitted, columns, mask, mechanism, seed)
     fitted.mask_regressions = fit_mask_regressions(fitted, columns, mask, seed)

@@ -24,6 +24,7 @@ from vsae.generation.rows import RowGenerator, generating_members
 from vsae.generation.sweeps import FEWEST_ROWS, sweep
 from vsae.imputation import draws as drawing
 from vsae.imputation import point
+from vsae.imputation.blend import Blend
 from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.linear_relations import LinearRelations
@@ -31,6 +32,7 @@ from vsae.imputation.tilts import Tilts
 from vsae.mechanism.mask_regressions import MaskRegressions
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import ModelT, resolve_device
+from vsae.model.trees import BoostedTrees
 from vsae.model.vsae import VSAE
 from vsae.storage import checkpoint
 from vsae.training.history import History
@@ -204,6 +206,8 @@ class FittedVSAE(FittedModel[VSAE]):
         groups["calibration"], calibration = self.calibration.to_parts()
         if self.relations is not None:
             groups["relations"] = self.relations.to_tensors()
+        if self.blend is not None:
+            groups["trees"] = self.blend.trees.to_tensors()
         if self.mask_regressions is not None:
             found = self.mask_regressions.to_arrays()
             groups["mask_regressions"] = {name: torch.from_numpy(x) for name, x in found.items()}
@@ -216,6 +220,7 @@ class FittedVSAE(FittedModel[VSAE]):
             "history": self.history.__dict__,
             "turns": None if self.turns is None else self.turns.tolist(),
             "tilts": self.tilts.to_json(),
+            "blend": None if self.blend is None else self.blend.to_json(),
             "levels_of_masks": None if self.mask_regressions is None else dict(self.mask_regressions.levels),
             "relations": None if self.relations is None else list(self.relations.names),
             "calibration": calibration,
@@ -244,6 +249,9 @@ class FittedVSAE(FittedModel[VSAE]):
             if content["relations"] is None
             else LinearRelations.from_tensors(schema, content["relations"], checkpoint.part(tensors, "relations")),
             Tilts.from_json(content["tilts"]),
+            None
+            if content["blend"] is None
+            else Blend(BoostedTrees.from_tensors(schema, checkpoint.part(tensors, "trees")), **content["blend"]),
             None if content["turns"] is None else np.asarray(content["turns"], dtype=np.int64),
             History(**content["history"]),
             MarginalMap.from_arrays(marginals) if marginals else None,

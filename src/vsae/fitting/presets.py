@@ -83,6 +83,7 @@ def _multimodal(schema: Schema, rows: int, effort: Effort) -> dict[str, Any]:
         "remask": (0.3, 0.7),
         "remask_rates": "alike",
         "mask_weight": 0.1,
+        "trees": 0,
         "prior_rows": "complete",
         "prior_covariance": "own",
         "latent_draws": 50,

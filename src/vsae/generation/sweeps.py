@@ -73,7 +73,9 @@ class _Rows:
         if not len(rows):
             return
         shown = self.batch.take(torch.from_numpy(rows).to(self.imputer.device)).for_members()
-        predicted = predict(self.imputer, shown, [block.name for block in blocks], missing=missing)
+        predicted = predict(
+            self.imputer, shown, [block.name for block in blocks], attributes=attributes, missing=missing
+        )
         for block in blocks:
             variables = [j for j, i in enumerate(block.attributes) if i in attributes]
             chosen = [cells[rows, block.attributes[j]] for j in variables]

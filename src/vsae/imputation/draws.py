@@ -197,7 +197,7 @@ class _Sequence:
             return
         at = torch.from_numpy(rows).to(self.imputer.device)
         known = self.batch.take(at).for_members()
-        predicted = predict(self.imputer, known, [block.name for block in blocks])
+        predicted = predict(self.imputer, known, [block.name for block in blocks], attributes=attributes)
         slopes = {name: self._slopes(name, at) for name in predicted.slopes}
         predicted = replace(predicted, slopes=slopes)
         for block in blocks:

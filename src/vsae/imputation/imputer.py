@@ -17,6 +17,7 @@ from vsae.data.batch import Batch
 from vsae.data.columns import Columns, Mask
 from vsae.data.encoding import Encoding, as_dtype
 from vsae.data.schema import DISCRETE, Block, Family, Schema
+from vsae.imputation.blend import Blend
 from vsae.imputation.calibration import Calibration
 from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.tilts import Tilts
@@ -36,6 +37,7 @@ class Imputer(Generic[ModelT]):
     calibration: Calibration = field(default_factory=Calibration)
     relations: LinearRelations | None = None  # None: no number is determined by others
     tilts: Tilts = field(default_factory=Tilts)  # of what is missing because of its own value
+    blend: Blend | None = None  # with what trees say; None: the model's word alone
     turns: NDArray[np.int64] | None = None  # in which each attribute is drawn, (M,); None: one after the other
 
     @property

@@ -48,6 +48,10 @@ def estimates(
     out: dict[str, NDArray[Any]] = {}
     for block in imputer.schema.blocks:
         out |= per_variable(block, np.concatenate([part[block.name] for part in parts]))
+    if imputer.blend is not None:
+        trees = [imputer.blend.predict(batch) for _, batch in imputer.chunks(columns, mask, 1)]
+        joined = {name: torch.cat([part[name] for part in trees]) for name in trees[0]}
+        out = imputer.blend.estimates(imputer.encoding, out, joined)
     out = imputer.calibration.estimates(out)
     if imputer.tilts:
         out = _tilted(imputer, columns, mask, out)

@@ -66,10 +66,16 @@ class Predictive:
 
 @torch.no_grad()
 def predict(
-    imputer: Imputer[Any], batch: Batch, only: Collection[str] | None = None, *, missing: bool = True
+    imputer: Imputer[Any],
+    batch: Batch,
+    only: Collection[str] | None = None,
+    *,
+    attributes: Collection[int] | None = None,
+    missing: bool = True,
 ) -> Predictive:
-    """For rows (1, B, …), what their mask shows being known; of some blocks. As cells are that are missing, or, if they
-    are not, as observed ones are: the two differ where a column masks itself."""
+    """For rows (1, B, …), what their mask shows being known; of some blocks, and only some of their attributes, if
+    others are not looked at. As cells are that are missing, or, if they are not, as observed ones are: the two differ
+    where a column masks itself."""
     noise = imputer.shared_noise(_LATENT_DRAWS)
     with private_rng(0, imputer.device):
         draws = imputer.model.draws(batch, noise, only=only)
@@ -83,11 +89,24 @@ def predict(
     for block in blocks:
         if block.family in DISCRETE:
             levels |= per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
+    if imputer.blend is not None:
+        trees = imputer.blend.predict(batch, _names(blocks, attributes))
+        numbers = imputer.blend.moments(imputer.schema, numbers, trees)
+        levels = imputer.blend.probabilities(levels, trees)
     levels, tilts = imputer.calibration.estimates(levels), imputer.tilts if missing else Tilts()
     of_blocks = {block.name: tilts.slopes([v.name for v in block.variables]) for block in blocks}
     slopes = {name: slope for name, slope in of_blocks.items() if slope is not None}
     beyond = _beyond(imputer.schema, batch, tilts, blocks)
     return Predictive(numbers, tilts.of_levels(levels), imputer.calibration, slopes, beyond)
+
+
+def _names(blocks: Sequence[Block], attributes: Collection[int] | None) -> set[str]:
+    return {
+        variable.name
+        for block in blocks
+        for variable, i in zip(block.variables, block.attributes, strict=True)
+        if attributes is None or i in attributes
+    }
 
 
 def _beyond(schema: Schema, batch: Batch, tilts: Tilts, blocks: Sequence[Block]) -> dict[str, dict[int, Beyond]]:

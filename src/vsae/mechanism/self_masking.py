@@ -106,7 +106,7 @@ class Predicted(NamedTuple):
 def predicted(imputer: Imputer[Any], columns: Columns, mask: Mask, block: Block, variable: int) -> Predicted:
     estimates, values = [], []
     for _, batch in imputer.chunks(columns, mask, len(RANKS)):
-        known = predict(imputer, batch, [block.name], missing=False)
+        known = predict(imputer, batch, [block.name], attributes=[block.attributes[variable]], missing=False)
         rank = RANKS[:, None, None].expand(-1, batch.mask.shape[1], 1).to(batch.mask.device)
         values.append(known.quantile(block.name, [variable], rank)[..., 0].T.cpu())
         estimates.append(known.numbers[block.name].estimate[:, variable].cpu())

@@ -38,7 +38,7 @@ _RANGES = (
         1,
         10**9,
     ),
-    ("kl_visible kl_hidden mask_weight match e_step_weight e_step_samples e_step_warmup", 0, 10**9),
+    ("kl_visible kl_hidden mask_weight match e_step_weight e_step_samples e_step_warmup trees", 0, 10**9),
     ("learning_rate weight_decay clip", 0, 10**9),
     ("pixel_variance", 1e-6, 10**9),
     ("balance tolerance validation_share validation_remask refit", 0.0, 1.0),
@@ -114,6 +114,7 @@ class VSAEConfig:
     refit: float = 0.4  # then train for this share of the steps more, on all cells
 
     # --- its use
+    trees: int = 100  # DIFF(paper): at most, for each variable, beside the networks; see trees.py, blend.py
     shrinkage: bool = True  # DIFF(paper): estimates shrink towards means and modes as held-out cells say
     prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see priors.py
     prior_covariance: Literal["common", "own"] = "common"  # of its components; own ones take (M·L)² floats each
@@ -179,6 +180,7 @@ class VSAEConfig:
             "patience": 50,
             "tolerance": 0.0,
             "refit": 0.0,
+            "trees": 0,
             "shrinkage": False,
             "prior": "standard",
             "latent_draws": 20,

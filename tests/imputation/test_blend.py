@@ -1,0 +1,86 @@
+"""What trees say beside the model: weighed by withheld cells, in estimates, draws, intervals and files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vsae.data.schema import Schema, binary, positive, real
+from vsae.fitting.fit import fit
+from vsae.fitting.fitted import FittedVSAE
+from vsae.imputation.blend import fit_weights
+from vsae.model.config import VSAEConfig
+
+
+@pytest.fixture(scope="module")
+def checkerboard() -> tuple[Schema, dict[str, np.ndarray], np.ndarray]:
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(0, 4, (2, 1200))
+    field = ((np.floor(a) + np.floor(b)) % 2).astype(int)
+    fee = np.exp(1.0 + field + 0.1 * rng.normal(size=1200))
+    columns = {"a": a, "b": b, "field": field, "fee": fee}
+    mask = rng.random((1200, 4)) < 0.8
+    mask[:, :2] = True
+    return Schema([real("a"), real("b"), binary("field"), positive("fee")]), columns, mask
+
+
+@pytest.fixture(scope="module")
+def fitted(checkerboard: tuple[Schema, dict[str, np.ndarray], np.ndarray]) -> FittedVSAE:
+    return fit(*checkerboard, VSAEConfig(steps=60, members=2), mechanism="ignorable")
+
+
+def test_trees_see_what_the_networks_have_not_learned(
+    checkerboard: tuple[Schema, dict[str, np.ndarray], np.ndarray], fitted: FittedVSAE
+) -> None:
+    _, columns, mask = checkerboard
+    assert fitted.blend is not None
+    assert fitted.blend.weight["field"] > 0.5
+    both = ~mask[:, 2] & ~mask[:, 3]  # nothing but the region tells
+    wrong = (fitted.impute(columns, mask)["field"] != columns["field"])[both].mean()
+    draws = np.mean([(d["field"] != columns["field"])[both].mean() for d in fitted.draw(columns, mask, 5)])
+    blend, fitted.blend = fitted.blend, None
+    wrong_alone = (fitted.impute(columns, mask)["field"] != columns["field"])[both].mean()
+    fitted.blend = blend
+    assert wrong < 0.3 < wrong_alone
+    assert draws < 0.42
+
+
+def test_numbers_in_natural_units_and_their_intervals(
+    checkerboard: tuple[Schema, dict[str, np.ndarray], np.ndarray], fitted: FittedVSAE
+) -> None:
+    _, columns, mask = checkerboard
+    missing = ~mask[:, 3]
+    estimate = fitted.impute(columns, mask)["fee"][missing]
+    low, high = (table["fee"][missing] for table in fitted.quantiles(columns, mask, (0.05, 0.95)))
+    truth = columns["fee"][missing]
+    assert np.corrcoef(estimate, truth)[0, 1] > 0.8
+    assert 0.8 < ((low <= truth) & (truth <= high)).mean() <= 1.0
+
+
+def test_it_is_kept_in_files(
+    checkerboard: tuple[Schema, dict[str, np.ndarray], np.ndarray], fitted: FittedVSAE, tmp_path: object
+) -> None:
+    _, columns, mask = checkerboard
+    path = f"{tmp_path}/model.vsae"
+    fitted.save(path)
+    again = FittedVSAE.load(path)
+    assert again.blend is not None
+    for name, x in fitted.impute(columns, mask).items():
+        assert np.array_equal(again.impute(columns, mask)[name], x)
+
+
+def test_no_trees_where_none_are_wanted(checkerboard: tuple[Schema, dict[str, np.ndarray], np.ndarray]) -> None:
+    schema, columns, mask = checkerboard
+    assert fit(schema, columns, mask, VSAEConfig(steps=5, members=1, trees=0)).blend is None
+
+
+def test_weights_lean_to_what_all_columns_say_and_are_less_where_it_may_be_chance() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=2000)
+    better, noise = x + 0.1 * rng.normal(size=2000), rng.normal(size=(2, 2000))
+    many = fit_weights({"x": (x, 0.0 * x, better)})["x"]
+    assert many > 0.95
+    few = fit_weights({"x": (x, 0.0 * x, better), "y": (noise[0, :10], 0.0 * x[:10], noise[1, :10])})
+    assert few["y"] < few["x"]
+    assert "x" not in fit_weights({"x": (x, x, better)})
+    assert fit_weights({"x": (x, x, x)}) == {}

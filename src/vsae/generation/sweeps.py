@@ -7,7 +7,9 @@ its mask hides, given all that stands there by then. So a cell is asked for as i
 of its row is not lost.
 
 Conditionals that are a little off would make columns drift. So a sweep makes no new values: those that a column has in
-observed cells change places among these, those it has in hidden cells among these, and the draws say where to.
+observed cells change places among these, those it has in hidden cells among these, and the draws say where to. Only
+where a column masks itself are the hidden cells the draws themselves, which are tilted (tilts.py): p(z) has learned
+from observed cells what a column holds.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ class _Rows:
 
     def deal(self, attributes: list[int], cells: Mask, missing: bool) -> None:
         """Some attributes, in the rows where `cells` (n, M) says so: the values of these cells change places."""
-        rows = np.flatnonzero(cells[:, attributes].any(axis=1))
+        rows, tilts = np.flatnonzero(cells[:, attributes].any(axis=1)), self.imputer.tilts
         blocks = [block for block in self.imputer.schema.blocks if set(block.attributes) & set(attributes)]
         if not len(rows):
             return
@@ -79,11 +81,16 @@ class _Rows:
             chosen = [cells[rows, block.attributes[j]] for j in variables]
             if block.family in DISCRETE:
                 for j, at in zip(variables, chosen, strict=True):
-                    self._deal_levels(block, j, rows[at], predicted.levels[block.variables[j].name][at])
+                    name = block.variables[j].name
+                    self._deal_levels(block, j, rows[at], predicted.levels[name][at], missing and name in tilts.levels)
             else:
                 drawn = self._numbers(predicted, block, variables, len(rows))
                 for j, at, x in zip(variables, chosen, drawn.T, strict=True):
-                    self._deal_numbers(block, j, rows[at], x[at])
+                    name = block.variables[j].name
+                    if missing and (name in tilts.numbers or name in tilts.thresholds):
+                        self._set_numbers(block, j, rows[at], x[at])
+                    else:
+                        self._deal_numbers(block, j, rows[at], x[at])
 
     def _numbers(self, predicted: Predictive, block: Block, variables: list[int], n: int) -> NDArray[np.float64]:
         """(n, variables) in standard units."""
@@ -99,13 +106,27 @@ class _Rows:
         values = self.batch.values[block.name]
         values[torch.from_numpy(rows).to(values.device), j] = values[torch.from_numpy(source).to(values.device), j]
 
-    def _deal_levels(self, block: Block, j: int, rows: NDArray[np.intp], share: NDArray[np.float64]) -> None:
-        """Each level as often as it was, but for what chance rounds."""
+    def _set_numbers(self, block: Block, j: int, rows: NDArray[np.intp], drawn: NDArray[np.float64]) -> None:
+        y = np.zeros((len(rows), len(block)))
+        y[:, j] = drawn
+        natural = self.imputer.encoding.decode({block.name: y})
+        every = np.stack([natural[variable.name] for variable in block.variables], axis=1)
+        self.columns[block.variables[j].name][rows] = every[:, j]
+        values = self.batch.values[block.name]
+        encoded = self.imputer.encoding.encode_numbers(block, every)[:, j]
+        values[torch.from_numpy(rows).to(values.device), j] = encoded.to(values)
+
+    def _deal_levels(
+        self, block: Block, j: int, rows: NDArray[np.intp], share: NDArray[np.float64], tilted: bool
+    ) -> None:
+        """Each level as often as it was, but for what chance rounds; or, if it is tilted, as often as drawn."""
         if not len(rows):
             return
         column = self.columns[block.variables[j].name]
-        wanted = np.bincount(column[rows].astype(int), minlength=share.shape[1]) / len(rows)
-        codes = draw_codes(share * np.exp(shift_to_shares(share, wanted)), self.rng)
+        if not tilted:
+            wanted = np.bincount(column[rows].astype(int), minlength=share.shape[1]) / len(rows)
+            share = share * np.exp(shift_to_shares(share, wanted))
+        codes = draw_codes(share, self.rng)
         column[rows] = codes
         values = self.batch.values[block.name]
         values[torch.from_numpy(rows).to(values.device), j] = torch.from_numpy(codes).to(values)

@@ -26,7 +26,8 @@ from vsae.mechanism.regressors import frequent_levels
 
 _FEWEST_CELLS = 10  # missing, and observed: with fewer, a mask depends on nothing
 _MOST_REGRESSORS = 60
-_RIDGE = 3.0  # log odds per standard deviation
+_LEAST_RIDGE = 3.0  # log odds per standard deviation
+_LEAST_EXCESS = 1e-3  # over what chance explains: with so little, a mask depends on nothing
 _FARTHEST = 4.0  # standard deviations
 _MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 2000, 500, 150_000  # that are drawn to fit them: bounds the time
 _MOST_DRAWS = 5  # of few rows
@@ -61,9 +62,9 @@ class MaskRegressions:
                 with np.errstate(divide="ignore"):
                     found.intercept[i] = np.clip(np.log(count[i]) - np.log(len(mask) - count[i]), -_NEVER, _NEVER)
                 continue
-            strength = np.abs((y - y.mean()) @ z)[: x.shape[1] + i]
-            kept = np.sort(np.argsort(-strength, kind="stable")[:_MOST_REGRESSORS])
-            beta = fit_logistic(z[:, kept], y, _RIDGE * len(tables))
+            score = ((y - y.mean()) @ z)[: x.shape[1] + i] / len(tables)
+            kept = np.sort(np.argsort(-np.abs(score), kind="stable")[:_MOST_REGRESSORS])
+            beta = fit_logistic(z[:, kept], y, _ridge(score, len(mask) * y.mean() * (1 - y.mean())) * len(tables))
             slope = np.zeros(z.shape[1])
             slope[kept] = beta[1:] / std[kept]
             found.intercept[i] = beta[0] - slope @ mean
@@ -92,6 +93,20 @@ class MaskRegressions:
     def to_arrays(self) -> dict[str, NDArray[np.float64]]:
         """All but the levels."""
         return {"intercept": self.intercept, "values": self.values, "masks": self.masks}
+
+
+def _ridge(score: NDArray[np.float64], information: float) -> float:
+    """As strong as chance could explain the scores of slopes at 0, whose variance is `information` by chance alone.
+
+    If slopes had a variance of τ², the squares of their scores would have the mean i + i² τ²; the ridge is 1 / τ².
+
+    >>> rng = np.random.default_rng(0)
+    >>> by_chance, strong = (_ridge(deviation * rng.normal(size=1000), 100.0) for deviation in (10, 30))
+    >>> by_chance > 1000, 10 < strong < 15
+    (True, True)
+    """
+    excess = (score**2).mean() / information - 1
+    return float(max(_LEAST_RIDGE, information / max(excess, _LEAST_EXCESS)))
 
 
 def fit_mask_regressions(imputer: Imputer[Any], columns: Columns, mask: Mask, seed: int = 0) -> MaskRegressions:

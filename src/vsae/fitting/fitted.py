@@ -178,10 +178,8 @@ class FittedVSAE(FittedModel[VSAE]):
         if self._sweeps:
             rng = np.random.default_rng([seed % 2**62, start])
             columns = sweep(self, columns, mask, condition.known, rng)
-            if self.mask_regressions is not None and self.model.config.mask_modelling:
-                free = condition.on_mask(np.ones_like(mask))
-                mask = self.mask_regressions.sample(self.encoding, columns, free, rng.random(mask.shape))
-                mask = condition.on_mask(mask)
+            if self.mask_regressions is not None:
+                mask = self.mask_regressions.deal(self.encoding, columns, mask, rng.random(mask.shape))
         return {name: x[:n] for name, x in columns.items()}, mask[:n]
 
     def _prior_rows(self, n: int, start: int, seed: int, condition: Condition) -> Generated:

@@ -9,7 +9,7 @@ draws follow from the rest of the row, and its own value adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ _FARTHEST = 4.0  # standard deviations
 _MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 2000, 500, 150_000  # that are drawn to fit them: bounds the time
 _MOST_DRAWS = 5  # of few rows
 _LEAST_STD = 1e-6
+_LEAST = 1e-300  # probability
 _NEVER = 30.0  # log odds of a column that never misses a cell are as far below 0
 
 
@@ -83,10 +84,25 @@ class MaskRegressions:
     ) -> NDArray[np.bool_]:
         """A mask for each row, whose cells are all known, from numbers (n, M) between 0 and 1. What `mask` hides is
         hidden."""
+        return self._hidden(encoding, columns, uniform, lambda i, odds: ~mask[:, i] | (odds > 0))
+
+    def deal(self, encoding: Encoding, columns: Columns, mask: Mask, uniform: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """The same, but of each column as many cells are hidden as `mask` hides: masks change places among the rows."""
+        counts = (~mask).sum(axis=0)
+        return self._hidden(
+            encoding, columns, uniform, lambda i, odds: odds.argsort().argsort() >= len(mask) - counts[i]
+        )
+
+    def _hidden(
+        self, encoding: Encoding, columns: Columns, uniform: NDArray[np.float64],
+        hides: Callable[[int, NDArray[np.float64]], NDArray[np.bool_]],
+    ) -> NDArray[np.bool_]:  # fmt: skip
+        """Attribute by attribute, by log odds to which logistic noise was added: they are above 0 in p of the cases."""
         odds = _features(encoding, columns, self.levels) @ self.values.T + self.intercept
-        found = mask.copy()
-        for i in range(mask.shape[1]):
-            found[:, i] &= uniform[:, i] >= 1 / (1 + np.exp(-np.clip(odds[:, i], -_NEVER, _NEVER)))
+        noise = np.log(np.maximum(1 - uniform, _LEAST)) - np.log(np.maximum(uniform, _LEAST))
+        found = np.ones(odds.shape, dtype=bool)
+        for i in range(odds.shape[1]):
+            found[:, i] = ~hides(i, np.clip(odds[:, i], -_NEVER, _NEVER) + noise[:, i])
             odds[:, i + 1 :] += np.outer(~found[:, i], self.masks[i + 1 :, i])
         return found
 

@@ -95,7 +95,7 @@ def scores(real: Reality, fresh: NDArray[np.bool_], incomplete: Rows, complete: 
 
     both = np.concatenate([discrete, flags])
     out = {
-        "masks": area(np.isnan(incomplete).astype(float), 1.0 - fresh, flags),
+        "masks": area(np.isnan(incomplete).astype(float), (~fresh).astype(float), flags),
         "pairs": area(with_mask(incomplete, incomplete), with_mask(test, test), both),
     }
     whole = ~np.isnan(real.test).any(axis=1)
@@ -158,7 +158,9 @@ def _table(rows: list[Row], part: str) -> str:
             cells = (" / ".join("–" if np.isnan(x) else f"{x:.2f}" for x in line) for line in by_table)
             lines.append([method, *("–" if np.isnan(x) else f"{x:.3f}" for x in means), *cells])
     heads = [mask_name(*mask) for mask in masks]
-    return markdown(["method", *heads, *(f"{table}, {' / '.join(m.upper() for m, _ in masks)}" for table in tables)], lines)
+    return markdown(
+        ["method", *heads, *(f"{table}, {' / '.join(m.upper() for m, _ in masks)}" for table in tables)], lines
+    )
 
 
 def verdicts(results: Path) -> list[Verdict]:
@@ -184,7 +186,7 @@ def verdicts(results: Path) -> list[Verdict]:
             continue
         out.append(
             Verdict(
-                f"{mask_name(mechanism, rate)}: rows and their masks against real ones, AUC at or below {listed(PEERS)}",
+                f"{mask_name(mechanism, rate)}: generated rows and their masks, AUC at or below {listed(PEERS)}",
                 f"{found[OURS]:.3f} ({', '.join(f'{peer} {found[peer]:.3f}' for peer in PEERS)})",
                 all(found[OURS] <= found[peer] for peer in PEERS),
             )

@@ -149,8 +149,8 @@ class FittedVSAE(FittedModel[VSAE]):
         """`n` complete rows, and for each a mask that the mechanism might have given it.
 
         z → m → x (rows.py), then one Gibbs sweep over x (sweeps.py) and m (mask_regressions.py). Data alone, masks
-        alone, and data with missing cells are parts of this one draw. `given` (variable → value in natural units) and `missing` (attributes that
-        must be missing) condition it.
+        alone, and data with missing cells are parts of this one draw. `given` (variable → value in natural units) and
+        `missing` (attributes that must be missing) condition it.
         """
         if n < 1:
             raise ValueError(f"asked for {n} rows; ask for at least 1")

@@ -150,7 +150,7 @@ def section(results: Path) -> str:
                 "Smirnov's distance of numbers, total variation of levels. After the stroke what the simulator's rows",
                 f"without the condition are off. Mean over the seeds {listed(all_values(rows, 'seed'))}. The normals",
                 "are distributed as in the section on means; of the clinic's columns all but pressure mask themselves.",
-                "`given`: the model is told that high values hide. Pressure is two numbers: the larger distance counts.",
+                "`given`: the model is told that high values hide. Pressure is two numbers: the larger one counts.",
             ),
             markdown(["", "the column itself", "the others, mean", "the others, at most"], lines),
         )

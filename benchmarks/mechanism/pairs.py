@@ -181,7 +181,8 @@ def verdicts(results: Path) -> list[Verdict]:
         )
     for mechanism, rate in GRID.mechanisms:
         where = {"mechanism": mechanism, "rate": rate}
-        found = {method: area_of(rows, "pairs", method=method, **where) for method in (OURS, *PEERS)}
+        shared = [row for row in rows if row["table"] in _tables_of_all(rows, where)]
+        found = {method: area_of(shared, "pairs", method=method, **where) for method in (OURS, *PEERS)}
         if np.isnan(list(found.values())).any():
             continue
         out.append(
@@ -192,3 +193,12 @@ def verdicts(results: Path) -> list[Verdict]:
             )
         )
     return out
+
+
+def _tables_of_all(rows: list[Row], where: dict[str, object]) -> set[str]:
+    """On which ours and the peers came to an end: a mean over others would compare different tables."""
+    ended = [
+        {table for table in GRID.tables if not np.isnan(area_of(rows, "pairs", method=method, table=table, **where))}
+        for method in (OURS, *PEERS)
+    ]
+    return set.intersection(*ended)

@@ -69,13 +69,18 @@ def judged(real: Reality, fresh: NDArray[np.bool_], folder: Path) -> Row:
 
 
 def fresh_masks(task: Task) -> NDArray[np.bool_]:
-    """Another mask for every row of a task's table, (n, variables), by the mechanism that made the task's own."""
+    """Another mask for every row of a task's table, (n, variables), by the mechanism that made the task's own.
+
+    As there, the first variable of an attribute speaks for it.
+    """
     rows = data.load(task.table, label=True)
     rng = np.random.default_rng([task.seed, zlib.crc32(rows.name.encode())])  # as in TaskData.hidden_by
     rng.permutation(len(rows))
     missing = mechanism_of(task.mechanism, task.rate, rows.schema).missing_probability(rows.matrix(), rng)
     rng.random(missing.shape)  # the task's own
-    return (rng.random(missing.shape) >= missing) & rows.variables_known()
+    attributes = [rows.schema.attribute_of[v.name] for v in rows.schema.variables]
+    first = [attributes.index(i) for i in attributes]
+    return (rng.random(missing.shape) >= missing)[:, first] & rows.variables_known()
 
 
 def scores(real: Reality, fresh: NDArray[np.bool_], incomplete: Rows, complete: Rows | None) -> dict[str, float]:

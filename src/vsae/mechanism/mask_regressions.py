@@ -56,7 +56,7 @@ class MaskRegressions:
         every = np.concatenate([x, missing], axis=1)
         mean, std = every.mean(axis=0), np.maximum(every.std(axis=0), _LEAST_STD)
         z = (every - mean) / std
-        count = (~mask).sum(axis=0)
+        count, overlap = (~mask).sum(axis=0), _overlap(z[: len(mask)])
         found = cls(levels, np.zeros(len(schema)), np.zeros((len(schema), x.shape[1])), np.zeros((len(schema),) * 2))
         for i, y in enumerate(missing.T):
             if not _FEWEST_CELLS <= count[i] <= len(mask) - _FEWEST_CELLS:
@@ -65,7 +65,8 @@ class MaskRegressions:
                 continue
             score = ((y - y.mean()) @ z)[: x.shape[1] + i] / len(tables)
             kept = np.sort(np.argsort(-np.abs(score), kind="stable")[:_MOST_REGRESSORS])
-            beta = fit_logistic(z[:, kept], y, _ridge(score, len(mask) * y.mean() * (1 - y.mean())) * len(tables))
+            ridge = _ridge(score, len(mask) * y.mean() * (1 - y.mean()), overlap)
+            beta = fit_logistic(z[:, kept], y, ridge * len(tables))
             slope = np.zeros(z.shape[1])
             slope[kept] = beta[1:] / std[kept]
             found.intercept[i] = beta[0] - slope @ mean
@@ -111,10 +112,11 @@ class MaskRegressions:
         return {"intercept": self.intercept, "values": self.values, "masks": self.masks}
 
 
-def _ridge(score: NDArray[np.float64], information: float) -> float:
+def _ridge(score: NDArray[np.float64], information: float, overlap: float = 1.0) -> float:
     """As strong as chance could explain the scores of slopes at 0, whose variance is `information` by chance alone.
 
-    If slopes had a variance of τ², the squares of their scores would have the mean i + i² τ²; the ridge is 1 / τ².
+    If slopes had a variance of τ², the squares of their scores would have the mean i + i² τ² · overlap, since each
+    has part in the slopes of all regressors that go with its own. The ridge is 1 / τ².
 
     >>> rng = np.random.default_rng(0)
     >>> by_chance, strong = (_ridge(deviation * rng.normal(size=1000), 100.0) for deviation in (10, 30))
@@ -122,7 +124,19 @@ def _ridge(score: NDArray[np.float64], information: float) -> float:
     (True, True)
     """
     excess = (score**2).mean() / information - 1
-    return float(max(_LEAST_RIDGE, information / max(excess, _LEAST_EXCESS)))
+    return float(max(_LEAST_RIDGE, information * overlap / max(excess, _LEAST_EXCESS)))
+
+
+def _overlap(z: NDArray[np.float64]) -> float:
+    """The sum of squared correlations of a standardised column (n, p) with all, its own included; mean over columns.
+
+    >>> x = np.random.default_rng(0).normal(size=(1000, 1))
+    >>> round(_overlap((x / x.std()).repeat(5, axis=1)), 1)
+    5.0
+    """
+    n, p = z.shape
+    product = z.T @ z if p <= n else z @ z.T  # the same sum of squares
+    return float((product**2).sum() / (n**2 * p))
 
 
 def fit_mask_regressions(imputer: Imputer[Any], columns: Columns, mask: Mask, seed: int = 0) -> MaskRegressions:

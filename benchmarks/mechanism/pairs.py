@@ -140,7 +140,8 @@ def section(results: Path) -> str:
             "Area under the curve of boosted trees that tell generated from real; 0.5: they cannot. Real rows are a",
             "fifth of the table, which no method has seen; real masks are new ones of all rows, by the same mechanism.",
             "`real rows` are the training rows themselves: what chance reads. `independent`: columns",
-            "that know nothing of one another. `copula` is SDV's Gaussian copula; in `pylace` every column that misses cells is declared missing not at random.",
+            "that know nothing of one another. `copula` is SDV's Gaussian copula;",
+            "in `pylace` every column that misses cells is declared missing not at random.",
             f"Seeds {listed(all_values(rows, 'seed'))}.",
         ),
     ]

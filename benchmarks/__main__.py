@@ -29,6 +29,8 @@ COMMANDS = {
     "nmar": ("benchmarks.mechanism.nmar", "Imputation with and without the evidence of self-masking."),
     "notmiwae": ("benchmarks.mechanism.notmiwae", "not-MIWAE's protocol: cells above the mean vanish."),
     "self-masked-mean": ("benchmarks.mechanism.coverage", "Coverage of the mean of a column that masks itself."),
+    "masks": ("benchmarks.mechanism.pairs", "Generated masks, and rows with missing cells, against real ones."),
+    "given-missing": ("benchmarks.mechanism.given_missing", "Rows that miss a column, against a simulator's."),
     "rubin": ("benchmarks.calibration.rubin", "Coverage of a regression that is pooled over draws."),
     "pooled": ("benchmarks.calibration.pooled", "Pooled inference, outcome and covariates missing in the same rows."),
     "tables": ("benchmarks.tables", "Write the pages of docs/ that are computed from results/."),

@@ -1,13 +1,13 @@
-"""The page docs/mechanism.md: columns that mask themselves, from the rows of four benchmarks."""
+"""The page docs/mechanism.md: columns that mask themselves, from the rows of six benchmarks."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from benchmarks.markup import MADE, markdown
-from benchmarks.mechanism import coverage, gate, nmar, notmiwae
+from benchmarks.mechanism import coverage, gate, given_missing, nmar, notmiwae, pairs
 
-PARTS = (gate, nmar, notmiwae, coverage)
+PARTS = (gate, nmar, notmiwae, coverage, pairs, given_missing)
 
 
 def page(results: Path) -> str | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+import zlib
 
 import numpy as np
 import pytest
 
 from benchmarks import data
-from benchmarks.mechanism import coverage, gate, masks, nmar, notmiwae, page
+from benchmarks.generation import judges
+from benchmarks.generation import tasks as generation
+from benchmarks.generation.tasks import Reality
+from benchmarks.mechanism import coverage, gate, given_missing, masks, nmar, notmiwae, page, pairs
 from benchmarks.peers import jobs as peers
 from benchmarks.peers.grid import Task, TaskData
 from benchmarks.processes import ADAPTERS
@@ -328,7 +332,72 @@ def test_what_was_not_run_is_said_and_no_verdict(tmp_path):
     notmiwae.BENCHMARK.store(tmp_path).add({"table": "yeast", "method": "mean", "seed": 1, "rmse": {"mean": 1.7}})
     text = page.page(tmp_path)
     assert "Of 0 figures asked for" in text
-    assert text.count("Not run.") == 3
+    assert text.count("Not run.") == 5
+
+
+# --- generated masks
+
+
+def test_fresh_masks_are_of_the_mechanism_but_not_the_masks_of_the_task(tiny, monkeypatch):
+    monkeypatch.setattr(data, "load", lambda name, label=False: tiny)
+    task = Task("tiny", "nmar", 0.3, 5)
+    made, fresh = TaskData.of(tiny, "nmar", 0.3, 5), pairs.fresh_masks(task)
+    rng = np.random.default_rng([5, zlib.crc32(b"tiny")])
+    order = rng.permutation(300)
+    own = np.concatenate([made.train_mask, made.new_mask])
+    assert 0.55 < (fresh[order] == own).mean() < 0.9
+    missing = LogisticNMAR(0.3).missing_probability(tiny.matrix(), rng)
+    assert np.corrcoef(missing.ravel(), ~fresh.ravel())[0, 1] > 0.3
+
+
+def test_masks_and_pairs_are_told_apart_where_they_differ(tiny, monkeypatch):
+    monkeypatch.setattr(data, "load", lambda name, label=False: tiny)
+    monkeypatch.setitem(generation.TARGETS, "tiny", "x")
+    monkeypatch.setattr(judges, "REPEATS", 1)
+    real, rng = Reality.of(Task("tiny", "mcar", 0.3, 5)), np.random.default_rng(0)
+    fresh = pairs.fresh_masks(Task("tiny", "mcar", 0.3, 5))
+    alike = pairs.scores(real, fresh, real.given.train, real.train)
+    assert max(alike.values()) < 0.65
+    same = np.where(rng.random((240, 1)) < 0.3, np.nan, real.train)  # whole rows are missing
+    assert pairs.scores(real, fresh, same, None)["masks"] > 0.9
+    moved = pairs.scores(real, fresh, real.given.train + 3.0 * np.isnan(real.given.train[:, :1]), real.train)
+    assert moved["masks"] == pytest.approx(alike["masks"])
+    assert moved["pairs"] > alike["pairs"] + 0.1
+    beneath = pairs.scores(real, fresh, real.given.train, real.train + 3.0 * np.isnan(real.given.train))
+    assert beneath["beneath"] > alike["beneath"] + 0.2
+
+
+def test_pages_of_masks_name_the_mean_and_the_worst_table(tmp_path):
+    def row(table, method, **scores):
+        return {"table": table, "mechanism": "mar", "rate": 0.3, "seed": 1, "method": method, "scores": scores}
+
+    ours = [row("concrete", "vsae", masks=0.5, pairs=0.55), row("adult", "vsae", masks=0.58, pairs=0.65)]
+    theirs = [row("adult", peer, masks=0.7, pairs=area) for peer, area in (("copula", 0.9), ("pylace", 0.6))]
+    pairs.BENCHMARK.store(tmp_path).add(*ours, *theirs)
+    below, pair = pairs.verdicts(tmp_path)
+    assert (below.found, below.met) == ("0.540; at most 0.580 (adult)", True)
+    assert (pair.found, pair.met) == ("0.650 (copula 0.900, pylace 0.600)", False)  # on adult, which all have
+    assert "| vsae | 0.540 | 0.50 | 0.58 |" in pairs.section(tmp_path)
+
+
+def test_rows_that_miss_a_column_are_compared_with_the_simulators(tmp_path):
+    """Rows of the simulator itself are as near as chance allows; other ones as far as the condition moves them."""
+    truth, other = (given_missing.simulate("gaussian", n, 1) for n in (20_000, 5000))
+
+    class Simulator:
+        def generate(self, n, seed, missing):
+            return {name: x[~other.mask[:, 0]] for name, x in other.columns.items()}, None
+
+    found = given_missing._distances(Simulator(), truth, "x0", 0)
+    assert max(distance for distance, _ in found.values()) < 0.05
+    assert found["x0"][1] > 0.2
+    answers = {name: {"x0": {"x0": [0.12, 0.28], "x1": [0.02, 0.15]}} for name in given_missing.ANSWERS}
+    row = {"table": "gaussian", "effort": "default", "seed": 0, "answers": answers}
+    given_missing.BENCHMARK.store(tmp_path).add(row)
+    assert [v.met for v in given_missing.verdicts(tmp_path)] == [False, False]
+    assert "| gaussian, x0 missing, vsae, auto | 0.120 / 0.280 | 0.020 | 0.020 / 0.150 (x1) |" in (
+        given_missing.section(tmp_path)
+    )
 
 
 def test_rows_can_be_written(tmp_path, monkeypatch, tiny):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from vsae.data.schema import Schema, categorical, real
 from vsae.fitting.fit import fit
 from vsae.generation.conditions import Condition
 from vsae.generation.sweeps import sweep
+from vsae.imputation.tilts import Tilts
 from vsae.model.config import VSAEConfig
 
 SCHEMA = Schema([real("x"), real("y"), categorical("sign", 2), real("z")])
@@ -63,6 +66,19 @@ def test_values_change_places_among_cells_with_like_masks(fitted):
                 assert np.abs(counts[0] - counts[1]).max() <= 0.02 * cells.sum() + 2
             else:
                 assert np.array_equal(np.sort(after[name][cells]), np.sort(before[name][cells]))
+
+
+def test_hidden_cells_of_a_column_that_masks_itself_are_tilted(fitted):
+    """A normal of variance v that is tilted by a moves by a v; here v is 1 / 1.25, in standard units."""
+    before, mask = fitted.row_generator.rows(4000, 0, 1, Condition())
+    tilted = replace(fitted, tilts=Tilts({"z": 0.5}, {"sign": np.log([1.0, 50.0])}))
+    plain, after = (sweep(model, before, mask, (), np.random.default_rng(0)) for model in (fitted, tilted))
+    seen, scale = mask[:, 3], fitted.encoding.scale[SCHEMA.blocks[0].name][2]
+    assert np.array_equal(plain["z"][seen], after["z"][seen])
+    moved = (after["z"][~seen].mean() - plain["z"][~seen].mean()) / scale
+    assert moved == pytest.approx(0.5 / 1.25, abs=0.15)
+    assert after["sign"][~mask[:, 2]].mean() > plain["sign"][~mask[:, 2]].mean() + 0.01
+    assert np.array_equal(plain["sign"][mask[:, 2]], after["sign"][mask[:, 2]])
 
 
 def test_what_hides_where_still_depends_on_the_row(fitted):

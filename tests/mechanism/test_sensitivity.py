@@ -205,3 +205,42 @@ def test_an_answer_is_a_number_or_two(model: FittedVSAE) -> None:
     constant = sensitivity(model, COLUMNS, MASK, lambda t: 1.0, {"a": None}, n=2)
     assert constant.reference.p == 0.0
     assert sensitivity(model, COLUMNS, MASK, lambda t: 1.0, {"a": None}, n=2, null=1.0).reference.p == 1.0
+
+
+# --- the published example of rbmi 1.5.2 (R): its vignette "advanced", section 8.1, at the last visit
+
+#: Arm → patients, of these without an outcome, baseline: mean, standard deviation, mean of those without. As the
+#: vignette's simulator, whose seed is 122, makes them; the shift of an analysis of covariance depends on nothing else.
+ARMS = {0: (100, 8, 50.681801, 5.607528, 52.563167), 1: (100, 14, 49.867850, 5.582070, 51.800479)}
+#: δ of each arm's imputed outcomes → printed treatment effect, and half a unit of its last digit.
+PUBLISHED = {(0, 0): (-4.537, 5e-4), (5, 5): (-4.210, 5e-4), (-5, 15): (-1.99, 5e-3), (-1, 15): (-2.31, 5e-3)}
+
+
+def baselines(n: int, missing: int, mean: float, std: float, mean_missing: float) -> np.ndarray:
+    """With these moments; the first ones are of patients without an outcome."""
+    group = np.repeat([mean_missing, (n * mean - missing * mean_missing) / (n - missing)], [missing, n - missing])
+    within = np.resize([1.0, -1.0], n)  # adds up to 0 in both groups
+    return group + within * np.sqrt(std**2 - group.var())
+
+
+def effect(table: dict[str, np.ndarray]) -> float:
+    """Of the arm, in an analysis of covariance with the baseline."""
+    x = np.column_stack([np.ones(len(table["arm"])), table["arm"], table["baseline"]])
+    return float(np.linalg.lstsq(x, table["change"], rcond=None)[0][1])
+
+
+def test_delta_moves_the_effect_of_a_treatment_as_published_by_rbmi() -> None:
+    arm = np.repeat([0, 1], [n for n, *_ in ARMS.values()])
+    baseline = np.concatenate([baselines(*moments) for moments in ARMS.values()])
+    observed = np.concatenate([np.arange(n) >= missing for n, missing, *_ in ARMS.values()])
+    change = baseline / 10 - 4 * arm + np.random.default_rng(0).normal(size=len(arm))  # any will do: only shifts count
+    columns, mask = {"arm": arm, "baseline": baseline, "change": change}, np.ones((len(arm), 3), dtype=bool)
+    mask[:, 2] = observed
+    schema = Schema([binary("arm"), real("baseline"), real("change")])
+    trial = fit(schema, columns, mask, VSAEConfig(steps=20, members=1), mechanism="ignorable")
+    before, rounding = PUBLISHED[0, 0]
+    for deltas, (after, rounding_after) in PUBLISHED.items():
+        weight = np.array(deltas, dtype=float)[arm]
+        found = sensitivity(trial, columns, mask, effect, {"change": None}, delta=1.0, weight=weight, n=2)
+        shift = found.points[0].estimate - found.reference.estimate
+        assert shift == pytest.approx(after - before, abs=rounding + rounding_after)

@@ -150,9 +150,9 @@ class FittedVSAE(FittedModel[VSAE]):
     ) -> tuple[dict[str, NDArray[Any]], Mask]:
         """`n` complete rows, and for each a mask that the mechanism might have given it.
 
-        z → m → x (rows.py), then one Gibbs sweep over x (sweeps.py). Data alone, masks alone, and data with missing
-        cells are parts of this one draw. `given` (variable → value in natural units) and `missing` (attributes that
-        must be missing) condition it.
+        z → m → x (rows.py), then one Gibbs sweep over x (sweeps.py) and m (mask_regressions.py). Data alone, masks
+        alone, and data with missing cells are parts of this one draw. `given` (variable → value in natural units) and
+        `missing` (attributes that must be missing) condition it.
         """
         if n < 1:
             raise ValueError(f"asked for {n} rows; ask for at least 1")
@@ -166,8 +166,7 @@ class FittedVSAE(FittedModel[VSAE]):
     def generate_masks(self, n: int, *, seed: int = 0) -> Mask:
         """`n` masks from the learned mechanism, (n, M), True = observed: those of `generate`."""
         masks.refuse_without_mask_model(self.model)
-        pieces = self.ranges(n, _LATENT_DRAWS)
-        return np.concatenate([self._prior_rows(rows, start, seed, Condition())[1][:rows] for start, rows in pieces])
+        return self.generate(n, seed=seed)[1]
 
     @property
     def _sweeps(self) -> bool:
@@ -179,7 +178,10 @@ class FittedVSAE(FittedModel[VSAE]):
         """`n` rows from row number `start` on."""
         columns, mask = self._prior_rows(n, start, seed, condition)
         if self._sweeps:
-            columns = sweep(self, columns, mask, condition.known, np.random.default_rng([seed % 2**62, start]))
+            rng = np.random.default_rng([seed % 2**62, start])
+            columns = sweep(self, columns, mask, condition.known, rng)
+            if self.mask_regressions is not None:
+                mask = self.mask_regressions.deal(self.encoding, columns, mask, rng.random(mask.shape))
         return {name: x[:n] for name, x in columns.items()}, mask[:n]
 
     def _prior_rows(self, n: int, start: int, seed: int, condition: Condition) -> Generated:

@@ -9,7 +9,7 @@ draws follow from the rest of the row, and its own value adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +26,13 @@ from vsae.mechanism.regressors import frequent_levels
 
 _FEWEST_CELLS = 10  # missing, and observed: with fewer, a mask depends on nothing
 _MOST_REGRESSORS = 60
-_RIDGE = 3.0  # log odds per standard deviation
+_LEAST_RIDGE = 3.0  # log odds per standard deviation
+_LEAST_EXCESS = 1e-3  # over what chance explains: with so little, a mask depends on nothing
 _FARTHEST = 4.0  # standard deviations
 _MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 2000, 500, 150_000  # that are drawn to fit them: bounds the time
 _MOST_DRAWS = 5  # of few rows
 _LEAST_STD = 1e-6
+_LEAST = 1e-300  # probability
 _NEVER = 30.0  # log odds of a column that never misses a cell are as far below 0
 
 
@@ -54,16 +56,17 @@ class MaskRegressions:
         every = np.concatenate([x, missing], axis=1)
         mean, std = every.mean(axis=0), np.maximum(every.std(axis=0), _LEAST_STD)
         z = (every - mean) / std
-        count = (~mask).sum(axis=0)
+        count, overlap = (~mask).sum(axis=0), _overlap(z[: len(mask)])
         found = cls(levels, np.zeros(len(schema)), np.zeros((len(schema), x.shape[1])), np.zeros((len(schema),) * 2))
         for i, y in enumerate(missing.T):
             if not _FEWEST_CELLS <= count[i] <= len(mask) - _FEWEST_CELLS:
                 with np.errstate(divide="ignore"):
                     found.intercept[i] = np.clip(np.log(count[i]) - np.log(len(mask) - count[i]), -_NEVER, _NEVER)
                 continue
-            strength = np.abs((y - y.mean()) @ z)[: x.shape[1] + i]
-            kept = np.sort(np.argsort(-strength, kind="stable")[:_MOST_REGRESSORS])
-            beta = fit_logistic(z[:, kept], y, _RIDGE * len(tables))
+            score = ((y - y.mean()) @ z)[: x.shape[1] + i] / len(tables)
+            kept = np.sort(np.argsort(-np.abs(score), kind="stable")[:_MOST_REGRESSORS])
+            ridge = _ridge(score, len(mask) * y.mean() * (1 - y.mean()), overlap)
+            beta = fit_logistic(z[:, kept], y, ridge * len(tables))
             slope = np.zeros(z.shape[1])
             slope[kept] = beta[1:] / std[kept]
             found.intercept[i] = beta[0] - slope @ mean
@@ -82,16 +85,58 @@ class MaskRegressions:
     ) -> NDArray[np.bool_]:
         """A mask for each row, whose cells are all known, from numbers (n, M) between 0 and 1. What `mask` hides is
         hidden."""
+        return self._hidden(encoding, columns, uniform, lambda i, odds: ~mask[:, i] | (odds > 0))
+
+    def deal(self, encoding: Encoding, columns: Columns, mask: Mask, uniform: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """The same, but of each column as many cells are hidden as `mask` hides: masks change places among the rows."""
+        counts = (~mask).sum(axis=0)
+        return self._hidden(
+            encoding, columns, uniform, lambda i, odds: odds.argsort().argsort() >= len(mask) - counts[i]
+        )
+
+    def _hidden(
+        self, encoding: Encoding, columns: Columns, uniform: NDArray[np.float64],
+        hides: Callable[[int, NDArray[np.float64]], NDArray[np.bool_]],
+    ) -> NDArray[np.bool_]:  # fmt: skip
+        """Attribute by attribute, by log odds to which logistic noise was added: they are above 0 in p of the cases."""
         odds = _features(encoding, columns, self.levels) @ self.values.T + self.intercept
-        found = mask.copy()
-        for i in range(mask.shape[1]):
-            found[:, i] &= uniform[:, i] >= 1 / (1 + np.exp(-np.clip(odds[:, i], -_NEVER, _NEVER)))
+        noise = np.log(np.maximum(1 - uniform, _LEAST)) - np.log(np.maximum(uniform, _LEAST))
+        found = np.ones(odds.shape, dtype=bool)
+        for i in range(odds.shape[1]):
+            found[:, i] = ~hides(i, np.clip(odds[:, i], -_NEVER, _NEVER) + noise[:, i])
             odds[:, i + 1 :] += np.outer(~found[:, i], self.masks[i + 1 :, i])
         return found
 
     def to_arrays(self) -> dict[str, NDArray[np.float64]]:
         """All but the levels."""
         return {"intercept": self.intercept, "values": self.values, "masks": self.masks}
+
+
+def _ridge(score: NDArray[np.float64], information: float, overlap: float = 1.0) -> float:
+    """As strong as chance could explain the scores of slopes at 0, whose variance is `information` by chance alone.
+
+    If slopes had a variance of τ², the squares of their scores would have the mean i + i² τ² · overlap, since each
+    has part in the slopes of all regressors that go with its own. The ridge is 1 / τ².
+
+    >>> rng = np.random.default_rng(0)
+    >>> by_chance, strong = (_ridge(deviation * rng.normal(size=1000), 100.0) for deviation in (10, 30))
+    >>> by_chance > 1000, 10 < strong < 15
+    (True, True)
+    """
+    excess = (score**2).mean() / information - 1
+    return float(max(_LEAST_RIDGE, information * overlap / max(excess, _LEAST_EXCESS)))
+
+
+def _overlap(z: NDArray[np.float64]) -> float:
+    """The sum of squared correlations of a standardised column (n, p) with all, its own included; mean over columns.
+
+    >>> x = np.random.default_rng(0).normal(size=(1000, 1))
+    >>> round(_overlap((x / x.std()).repeat(5, axis=1)), 1)
+    5.0
+    """
+    n, p = z.shape
+    product = z.T @ z if p <= n else z @ z.T  # the same sum of squares
+    return float((product**2).sum() / (n**2 * p))
 
 
 def fit_mask_regressions(imputer: Imputer[Any], columns: Columns, mask: Mask, seed: int = 0) -> MaskRegressions:

@@ -18,6 +18,7 @@ COMMANDS = {
     "paper": ("benchmarks.paper.jobs", "The tables and figures of the paper."),
     "ablation": ("benchmarks.ablation", "The default recipe with one ingredient changed at a time."),
     "peers": ("benchmarks.peers.jobs", "Other imputers on the same missing cells."),
+    "sharp": ("benchmarks.sharp.jobs", "Tables with edges, to choose settings by: ours beside boosting and forests."),
     "generation": ("benchmarks.generation.jobs", "Generated rows against real ones, beside other generators."),
     "conditions": ("benchmarks.generation.conditions", "Rows generated under a condition, against a simulator's."),
     "calibration": ("benchmarks.calibration.jobs", "Draws for missing cells against the values that were hidden."),

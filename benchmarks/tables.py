@@ -19,6 +19,7 @@ from benchmarks.paper import multimodal_page as multimodal
 from benchmarks.paper import pages as paper
 from benchmarks.peers import pages as peers
 from benchmarks.sharp import page as sharp
+from benchmarks.speed import page as speed
 from benchmarks.store import RESULTS
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
 from vsae.storage.atomic import write_text
@@ -163,6 +164,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "joint.md": joint.page,
     "mechanism.md": mechanism.page,
     "sharp.md": sharp.page,
+    "speed.md": speed.page,
 }
 
 

@@ -23,11 +23,12 @@ def imputer_for(task: Task, effort: Effort) -> VSAEImputer:
     return VSAEImputer(schema=schema, effort=effort, random_state=task.seed)
 
 
-def impute(task: Task, effort: Effort, strategy: str = "mean") -> Answer:
+def impute(task: Task, effort: Effort, strategy: str = "mean") -> tuple[VSAEImputer, Answer]:
     imputer = imputer_for(task, effort).set_params(strategy=strategy)
     train, seconds = timed(imputer.fit_transform, task.frame("train"))
     new, seconds_new = timed(imputer.transform, task.frame("new"))
-    return Answer(f"vsae {vsae.__version__}", seconds, task.array(train), seconds_new, task.array(new))
+    version = f"vsae {vsae.__version__}"
+    return imputer, Answer(version, seconds, task.array(train), seconds_new, task.array(new))
 
 
 def parser_of(what: str | None) -> argparse.ArgumentParser:
@@ -47,4 +48,4 @@ if __name__ == "__main__":
     parser = parser_of(__doc__)
     parser.add_argument("--strategy", choices=("mean", "median"), default="mean")
     asked = parser.parse_args()
-    run(lambda task: impute(task, asked.effort, asked.strategy))
+    run(lambda task: impute(task, asked.effort, asked.strategy)[1])

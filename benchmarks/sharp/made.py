@@ -139,8 +139,9 @@ def recipes(n: int, rng: np.random.Generator) -> Columns:
 
 
 def independent(n: int, rng: np.random.Generator) -> Columns:
-    """Nothing to learn: each column is on its own."""
-    return {f"x{j}": rng.normal(size=n) for j in range(5)} | {f"c{j}": rng.integers(0, 2 + j, n) for j in range(3)}
+    """Nothing to learn: each column is on its own; half of the cells have the first level, so that it is the answer."""
+    numbers = {f"x{j}": rng.normal(size=n) for j in range(5)}
+    return numbers | {f"c{j}": (rng.geometric(0.5, n) - 1).clip(max=1 + j) for j in range(3)}
 
 
 def _mistaken(codes: NDArray[Any], levels: int, share: float, rng: np.random.Generator) -> NDArray[np.int64]:

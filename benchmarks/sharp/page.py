@@ -27,7 +27,7 @@ def page(results: Path) -> str | None:
         f"Of {len(found)} figures asked for, {met.count(True)} are met, {met.count(False)} not.",
     )
     reading = paragraph(
-        f"Means over {listed(masks(rows))}, in sample and on new rows (a fifth), and over the seeds",
+        f"Means over {listed(masks(rows))}, in sample and on new rows (a fifth); mask seeds:",
         f"{listed(all_values(rows, 'seed'))}. Peers' errors first, then ours / the lowest of them. NMAE: mean absolute",
         "error of a column's hidden cells / its std, for designed tables; ours is imputed by medians there. The other",
         "measures are those of docs/benchmark.md. `independent` is a control: nothing can be learned there, and it",

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import step
 from benchmarks.markup import MADE, all_values, count_of, listed, markdown, paragraph, short
 from benchmarks.peers.cells import DEFAULT, SHORT, TIMED_OUT, TRIVIAL, geometric_mean, ratio
 from benchmarks.peers.readings import Verdict
@@ -38,19 +39,22 @@ Tables = dict[Shape, dict[str, Run]]  # by size, then by method
 def page(results: Path) -> str | None:
     """The page, or None while there are no rows."""
     rows = BENCHMARK.rows(results)
-    if not rows:
+    sections = [_section(rows, threads) for threads in sorted({row["threads"] for row in rows})]
+    sections += [step.section(results)] if step.BENCHMARK.rows(results) else []
+    if not sections:
         return None
-    sections = "\n\n".join(_section(rows, threads) for threads in sorted({row["threads"] for row in rows}))
-    return f"""{MADE.format(source="results/speed.jsonl")}
+    parts = "\n\n".join(sections)
+    return f"""{MADE.format(source="results/speed.jsonl and step.jsonl")}
 # How fast, beside others
 
-{sections}
+{parts}
 
 ## To repeat it
 
 ```sh
 make peers                   # the environments of the peers
 python -m benchmarks speed   # the runs; those that are there are not run again
+python -m benchmarks step
 python -m benchmarks tables  # this page
 ```
 """

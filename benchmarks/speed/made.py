@@ -15,8 +15,8 @@ _FACTORS, _NOISE = 3, 0.25
 def made(rows: int, columns: int, seed: int = 0) -> data.Rows:
     """Three factors behind all columns, in turn: a sum of them, a sum cut in three, a wave of a sum, and a quarter.
 
-    >>> made(100, 4).schema.names
-    ('x0', 'x1', 'x2', 'x3')
+    >>> [variable.size for variable in made(100, 4).schema.variables]
+    [1, 3, 1, 4]
     """
     rng = np.random.default_rng(seed)
     factors = rng.normal(size=(rows, _FACTORS))

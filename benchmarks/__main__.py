@@ -18,6 +18,12 @@ COMMANDS = {
     "paper": ("benchmarks.paper.jobs", "The tables and figures of the paper."),
     "ablation": ("benchmarks.ablation", "The default recipe with one ingredient changed at a time."),
     "peers": ("benchmarks.peers.jobs", "Other imputers on the same missing cells."),
+    "sharp": ("benchmarks.sharp.jobs", "Tables with edges, to choose settings by: ours beside boosting and forests."),
+    "speed": (
+        "benchmarks.speed.jobs",
+        "Seconds, memory and errors of a fit and its imputation, by the size of the table.",
+    ),
+    "step": ("benchmarks.step", "A training step against the arithmetic it is made of."),
     "generation": ("benchmarks.generation.jobs", "Generated rows against real ones, beside other generators."),
     "conditions": ("benchmarks.generation.conditions", "Rows generated under a condition, against a simulator's."),
     "calibration": ("benchmarks.calibration.jobs", "Draws for missing cells against the values that were hidden."),

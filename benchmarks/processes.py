@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,12 +35,26 @@ class RunFailed(Exception):
     """A run of ours came to no row."""
 
 
+Need = Callable[[], str | None]  # → a line about what is lacking, if anything is
+
+
 class Method(NamedTuple):
     """An adapter in benchmarks/peers/adapters, and the environment that it runs in."""
 
     environment: str | None  # None: the one this runs in
     script: str
     arguments: tuple[str, ...] = ()
+    need: Need | None = None
+
+
+def r_with_mice() -> str | None:
+    return None if shutil.which("Rscript") else "no Rscript; install R with its packages mice and ranger"
+
+
+def weights(variable: str) -> Need:
+    """Pretrained weights, in the folder that an environment variable names."""
+    lacking = f"no weights; set {variable} to a folder with the files of its classifier and its regressor"
+    return lambda: None if Path(os.environ.get(variable) or os.devnull).is_dir() else lacking
 
 
 class Writable(Protocol):
@@ -75,6 +90,8 @@ class Processes:
 
         `scored` is given the folders of the tasks; an answer that is none makes it raise.
         """
+        if method.need and (lacking := method.need()):
+            raise NoEnvironment(lacking)
         # a link to the interpreter is how an environment is known: made absolute, but not resolved
         python = self.python(method.environment).absolute()
         if not python.exists():

@@ -18,6 +18,8 @@ from benchmarks.mechanism import page as mechanism
 from benchmarks.paper import multimodal_page as multimodal
 from benchmarks.paper import pages as paper
 from benchmarks.peers import pages as peers
+from benchmarks.sharp import page as sharp
+from benchmarks.speed import page as speed
 from benchmarks.store import RESULTS
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
 from vsae.storage.atomic import write_text
@@ -161,6 +163,8 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "generation.md": generation.page,
     "joint.md": joint.page,
     "mechanism.md": mechanism.page,
+    "sharp.md": sharp.page,
+    "speed.md": speed.page,
 }
 
 

@@ -8,7 +8,6 @@ likely the higher, or lower, a column that is always seen. A row is one batch of
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -32,7 +31,7 @@ from benchmarks.calibration.rubin import (
 )
 from benchmarks.peers.adapters.task import Task
 from benchmarks.peers.grid import unanswered
-from benchmarks.processes import Method, NoEnvironment, Processes
+from benchmarks.processes import Method, Processes, r_with_mice
 from benchmarks.runs import Benchmark, Job, known
 from benchmarks.store import Row
 
@@ -115,8 +114,8 @@ METHODS: dict[str, Method | Direct] = {
     "complete rows": complete_rows,
     "mean": mean_filled,
     "vsae-fast": Method(None, "vsae_draws.py", ("fast", str(DRAWS))),
-    "mice": Method(None, R, ("default", str(DRAWS))),
-    "mice-norm": Method(None, R, ("norm", str(DRAWS))),
+    "mice": Method(None, R, ("default", str(DRAWS)), r_with_mice),
+    "mice-norm": Method(None, R, ("norm", str(DRAWS)), r_with_mice),
     "iterative": Method(None, "iterative_draws.py", (str(DRAWS),)),
     "vsae": Method(None, "vsae_draws.py", ("default", str(DRAWS))),
 }
@@ -139,8 +138,6 @@ def _measured(job: Job, processes: Processes) -> Row:
     if not isinstance(way, Method):
         tables = [[analysis.selected(rows) for rows in way(sample)] for sample in samples]
         return row | {"estimates": [summary(pooled(each)) for each in tables]}
-    if way.script == R and shutil.which("Rscript") is None:
-        raise NoEnvironment("no Rscript; install R with its package mice")
     tasks = [analysis.task(sample, repeat) for sample, repeat in zip(samples, repeats, strict=True)]
     return processes.answered(way, row, tasks, partial(analysed, selected=analysis.selected))
 

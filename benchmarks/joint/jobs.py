@@ -6,7 +6,6 @@ Rows hold the error of associations, the energy distance of rows, and how often 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from benchmarks.joint.blocks import RELATIONS, Blocks, exact_draws, loadings
 from benchmarks.joint.scores import scores
 from benchmarks.peers.adapters import task as exchange
 from benchmarks.peers.grid import CORE, KEY, Grid, run_grid, unanswered
-from benchmarks.processes import Method, NoEnvironment, Processes
+from benchmarks.processes import Method, Processes, r_with_mice
 from benchmarks.runs import Benchmark, Job
 from benchmarks.store import Row
 
@@ -30,11 +29,11 @@ R = "mice_r_draws.py"
 METHODS: dict[str, Method | None] = {
     INDEPENDENT: None,
     "vsae-fast": Method(None, "vsae_draws.py", ("fast", str(DRAWS))),
-    "mice-pmm": Method(None, R, ("pmm", str(DRAWS))),
+    "mice-pmm": Method(None, R, ("pmm", str(DRAWS)), r_with_mice),
     "vsae": Method(None, "vsae_draws.py", ("default", str(DRAWS))),
     "midas2": Method("midas2", "midas2_draws_.py", (str(DRAWS),)),
     "iterative": Method(None, "iterative_draws.py", (str(DRAWS),)),
-    "mice-rf": Method(None, R, ("rf", str(DRAWS))),
+    "mice-rf": Method(None, R, ("rf", str(DRAWS)), r_with_mice),
     "miceforest": Method("miceforest", "miceforest_draws_.py", (str(DRAWS),)),
     "utrees": Method("utrees", "utrees_draws_.py", (str(DRAWS),)),
 }
@@ -47,8 +46,6 @@ def measured(job: Job, processes: Processes) -> Row:
     }  # fmt: skip
     if adapter is None:
         return row | trivial(job, blocks)
-    if adapter.script == R and shutil.which("Rscript") is None:
-        raise NoEnvironment("no Rscript; install R with its packages mice and ranger")
     return processes.answered(adapter, row, [blocks.given()], lambda folder: read(job, blocks, folder))
 
 

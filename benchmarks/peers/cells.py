@@ -22,7 +22,7 @@ OURS = ("vsae-fast", "vsae", "vsae-best")
 DEFAULT = "vsae"
 TRIVIAL = "mean/mode"
 SETTINGS = {"in_sample": "in sample", "new_rows": "new rows"}
-MEASURES = ("nrmse", "pfc")
+MEASURES = ("nrmse", "nmae", "pfc")
 IGNORABLE = ("mcar", "mar", "paper-mar")  # whether a cell is missing does not depend on its value
 TINY = 1e-3  # an error below it counts as this much, so that a ratio to a perfect answer means something
 

@@ -24,7 +24,9 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "pylace": ("pylace==0.10.1", "pandas<3", "polars<2"),
     "mostlyai": ("mostlyai-engine==2.7.3", TORCH),
     "sdv": ("sdv==2.0.0", TORCH),  # its copula, CTGAN and TVAE generate rows
-    "utrees": ("utrees==0.3.0",),
+    "utrees": ("utrees==0.3.0", "scikit-learn<1.7"),
+    "tabicl": ("tabicl==2.2.0", TORCH),
+    "tabpfn": ("tabpfn==9.2.0", "tabpfn-extensions==0.6.3", TORCH),
     "forest-diffusion": ("ForestDiffusion==1.0.6", "numpy<2.4", "pandas<3"),
 }
 UNWANTED = {"mostlyai": ("torchvision", "torchaudio")}  # their builds do not fit a CPU torch, and importing them fails

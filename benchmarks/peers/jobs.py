@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks import data, options
 from benchmarks.peers.adapters.task import checked
 from benchmarks.peers.grid import GRIDS, KEY, Task, TaskData, add_grid_options, grid_of, plan, unanswered
-from benchmarks.processes import Method, Processes
+from benchmarks.processes import Method, Processes, r_with_mice, weights
 from benchmarks.runs import Benchmark, Job, errors_in_words
 from benchmarks.store import Row, Store
 
@@ -30,13 +30,20 @@ METHODS: dict[str, Method] = {
     "miceforest": Method("miceforest", "miceforest_.py"),
     "pylace": Method("pylace", "pylace_.py"),
     "midas2": Method("midas2", "midas2_.py"),
+    "mice-pmm": Method(None, "mice_r.py", ("pmm",), r_with_mice),
     "vsae": Method(None, "vsae_imputer.py"),
     "missforest": Method(None, "chains.py", ("missforest",)),
     "mostlyai": Method("mostlyai", "mostlyai_.py"),
     "hyperimpute": Method("hyperimpute", "hyperimpute_.py"),
     "vsae-best": Method(None, "vsae_imputer.py", ("--effort", "best")),
+    "mice-rf": Method(None, "mice_r.py", ("rf",), r_with_mice),
+    "utrees": Method("utrees", "utrees_.py"),
     "forest-diffusion": Method("forest-diffusion", "forest_diffusion_.py"),
+    "tabicl": Method("tabicl", "tabicl_.py", need=weights("VSAE_TABICL")),
+    "tabpfn": Method("tabpfn", "tabpfn_.py", need=weights("VSAE_TABPFN")),
 }
+
+PRETRAINED = ("tabicl", "tabpfn")  # they run only where their weights are given
 
 
 def measured(job: Job, processes: Processes) -> Row:

@@ -24,7 +24,7 @@ from benchmarks.peers.cells import (
 )  # fmt: skip
 from benchmarks.peers.figures import critical_difference_svg, error_seconds_svg
 from benchmarks.peers.grid import CORE
-from benchmarks.peers.jobs import BENCHMARK, METHODS
+from benchmarks.peers.jobs import BENCHMARK, METHODS, PRETRAINED
 from benchmarks.peers.seconds import long_table, points_of, time_section
 from benchmarks.store import Row
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
@@ -100,7 +100,8 @@ def _what_was_run(rows: list[Row], results: Path) -> str:
     masks = dict.fromkeys((row["mechanism"], row["rate"]) for row in rows)
     wanted = {(task.table, task.mechanism, task.rate, task.seed) for task in CORE.tasks()}
     core = [r for r in rows if (r["table"], r["mechanism"], r["rate"], r["seed"]) in wanted]
-    there, whole = len(core), len(wanted) * len(METHODS)
+    without = [m for m in PRETRAINED if m not in {row["method"] for row in rows}]
+    there, whole = len(core), len(wanted) * (len(METHODS) - len(without))
     return "\n\n".join(
         part
         for part in (
@@ -119,6 +120,7 @@ def _what_was_run(rows: list[Row], results: Path) -> str:
                 "All of them are there."
                 if there == whole
                 else f"**It is not complete: {there} runs are there**, and what follows is computed from these.",
+                f"Not counted, as their weights were not given: {listed(without)}." if without else "",
             ),
             markdown(
                 ["method", "version", "ended", "timed out", "failed", "not run", "fills new rows"],

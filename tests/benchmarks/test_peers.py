@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import LabelEncoder
 
 from benchmarks import data
 from benchmarks.peers.adapters import task as exchange
@@ -302,3 +305,67 @@ def test_the_mice_chain_is_scikit_learns_where_all_are_numbers():
     reference = IterativeImputer(max_iter=10, tol=0, random_state=0).fit(x)
     np.testing.assert_allclose(chain.filled, reference.transform(x), atol=1e-6)
     np.testing.assert_allclose(chain.fill(x[:9]), reference.transform(x[:9]), atol=1e-6)
+
+
+# --- adapters of packages that are not here, and of R
+
+
+class FakeTrees:
+    """A column's trees: y is twice x, the level says whether x is above 0; they must be told x."""
+
+    encoders_ = (None, None, LabelEncoder().fit([1, 2]))
+
+    def __init__(self, **options):
+        self.trees_ = [self, self, self]
+
+    def sample(self, given):
+        return np.where(np.isnan(given[:, 0]), 7.0, 2 * given[:, 0])
+
+    def predict_proba(self, given):
+        above = (given[:, 1] > 0).astype(float)
+        return np.stack([1 - above, above], axis=1)
+
+
+def test_the_cells_of_a_row_are_sampled_in_turn_given_those_before(monkeypatch):
+    monkeypatch.setitem(sys.modules, "utrees", SimpleNamespace(UnmaskingTrees=FakeTrees))
+    import utrees_
+
+    x = np.array([[1.0, np.nan, np.nan], [-1.0, np.nan, 2.0], [3.0, -6.0, np.nan], [3.0, 1.0, 1.0]])
+    fillings = [utrees_.drawn(FakeTrees(), x, np.random.default_rng(seed)) for seed in range(20)]
+    for filled in fillings:
+        np.testing.assert_array_equal(filled[1:], [[-1, -2, 2], [3, -6, 1], [3, 1, 1]])
+        np.testing.assert_array_equal(filled[0, :2], [1, 2])
+    # the level of the first row is 2 where y is known by then, else 1: both orders occur
+    assert {filled[0, 2] for filled in fillings} == {1.0, 2.0}
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="no R")
+@pytest.mark.parametrize("method", ["mice-pmm", "mice-rf"])
+def test_mice_of_r_fills_training_and_new_rows(store, method):
+    assert "NRMSE" in one(store, method, limit=60)
+    row = row_of(store, method)
+    assert row["version"].startswith("mice ")
+    for part in ("in_sample", "new_rows"):
+        assert row[part]["nrmse"] < 0.8 * row[part]["nrmse_trivial"]
+
+
+def test_without_weights_or_r_one_line_says_so_and_there_is_no_row(store, monkeypatch, tmp_path):
+    monkeypatch.delenv("VSAE_TABICL", raising=False)
+    monkeypatch.setenv("VSAE_TABPFN", str(tmp_path / "nowhere"))
+    assert "no weights; set VSAE_TABICL to a folder" in one(store, "tabicl")
+    assert "no weights; set VSAE_TABPFN to a folder" in one(store, "tabpfn")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert "no Rscript" in one(store, "mice-pmm")
+    monkeypatch.setenv("VSAE_TABICL", str(tmp_path))  # weights, but no package
+    assert "no environment; run `make peers`" in one(store, "tabicl", environments=tmp_path / "none")
+    assert not store.rows()
+
+
+def test_weights_are_found_by_the_names_of_their_files(monkeypatch, tmp_path):
+    from weights import weights
+
+    (tmp_path / "some-classifier-v2.ckpt").touch()
+    monkeypatch.setenv("VSAE_TABICL", str(tmp_path))
+    assert weights("VSAE_TABICL", "classifier").name == "some-classifier-v2.ckpt"
+    with pytest.raises(FileNotFoundError, match="a folder with 0 files of a regressor, not with one"):
+        weights("VSAE_TABICL", "regressor")

@@ -137,6 +137,7 @@ def test_what_was_run_is_counted(rows, written):
     rows["yeast", 12, "knn"] |= failed("failed", error="ValueError: no")
     text = section(pages.page(written(rows)), "What was run")
     assert "**It is not complete: 18 runs are there**" in " ".join(text.split())
+    assert "as their weights were not given: tabicl and tabpfn." in " ".join(text.split())
     assert lines(text, "knn") == ["knn 1", "3", "2 (1 assumed)", "1", "42", "no"]
     assert lines(text, "boosting") == ["–", "0", "0", "0", "48", "–"]
     assert "- knn on yeast (1 run): `ValueError: no`" in text

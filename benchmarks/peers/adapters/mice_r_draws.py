@@ -4,7 +4,8 @@ regression for numbers ("norm"), or what mice itself chooses ("default").
 "pmm" is used for levels too, where it matches on their codes: mice's own choice for them, a multinomial regression,
 took seven times as long on a small table. "pmm" and "rf" have more iterations than mice's own: in a chain, columns that
 are missing together and nearly determine each other hardly move. Numbers are standardised, as it solves linear systems
-in their units. One process of R draws for all tasks.
+in their units. New rows are imputed by the same regressions, which do not learn from them. One process of R draws for
+all tasks.
 """
 
 from __future__ import annotations
@@ -50,8 +51,10 @@ def _units(part: Task) -> tuple[np.ndarray, np.ndarray]:
 def _write(path: Path, task: Task) -> None:
     part = task.varying()
     mean, scale = _units(part)
-    names = [f"{'f' if discrete else 'n'}{j}" for j, discrete in enumerate(part.discrete)]
-    rows = (part.train - mean) / scale
+    names = [*(f"{'f' if discrete else 'n'}{j}" for j, discrete in enumerate(part.discrete)), "new"]
+    values = (np.concatenate([part.train, part.new]) - mean) / scale
+    is_new = np.repeat([0.0, 1.0], [len(part.train), len(part.new)])
+    rows = np.column_stack([values, is_new])
     lines = [",".join("NA" if np.isnan(cell) else repr(float(cell)) for cell in row) for row in rows]
     path.write_text("\n".join([",".join(names), *lines, ""]))
 
@@ -60,8 +63,10 @@ def _read(folder: Path, task: Task, number: int) -> Drawn:
     mean, scale = _units(task.varying())
     tables = [np.genfromtxt(folder / f"{i}.csv", delimiter=",", skip_header=1) for i in range(1, number + 1)]
     version, seconds = ((folder / name).read_text().strip() for name in ("version.txt", "seconds.txt"))
-    drawn = np.stack([task.widened("train", x * scale + mean) for x in tables])
-    return Drawn(f"mice {version}", float(seconds), drawn)
+    train, new = np.split(np.stack(tables) * scale + mean, [len(task.train)], axis=1)
+    parts = {"train": train, "new": new}
+    widened = [np.stack([task.widened(part, x) for x in draws]) for part, draws in parts.items()]
+    return Drawn(f"mice {version}", float(seconds), *widened)
 
 
 if __name__ == "__main__":

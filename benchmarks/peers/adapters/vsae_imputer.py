@@ -23,22 +23,29 @@ def imputer_for(task: Task, effort: Effort) -> VSAEImputer:
     return VSAEImputer(schema=schema, effort=effort, random_state=task.seed)
 
 
-def impute(task: Task, effort: Effort) -> Answer:
-    imputer = imputer_for(task, effort)
+def impute(task: Task, effort: Effort, strategy: str = "mean") -> tuple[VSAEImputer, Answer]:
+    imputer = imputer_for(task, effort).set_params(strategy=strategy)
     train, seconds = timed(imputer.fit_transform, task.frame("train"))
     new, seconds_new = timed(imputer.transform, task.frame("new"))
-    return Answer(f"vsae {vsae.__version__}", seconds, task.array(train), seconds_new, task.array(new))
+    version = f"vsae {vsae.__version__}"
+    return imputer, Answer(version, seconds, task.array(train), seconds_new, task.array(new))
 
 
-def asked_effort(what: str | None) -> Effort:
-    """From the command line of an adapter, which `what` describes."""
+def parser_of(what: str | None) -> argparse.ArgumentParser:
+    """The command line of an adapter, which `what` describes."""
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("--effort", choices=EFFORTS, default="default")
     parser.add_argument("folder")
-    effort: Effort = parser.parse_args().effort
+    return parser
+
+
+def asked_effort(what: str | None) -> Effort:
+    effort: Effort = parser_of(what).parse_args().effort
     return effort
 
 
 if __name__ == "__main__":
-    effort = asked_effort(__doc__)
-    run(lambda task: impute(task, effort))
+    parser = parser_of(__doc__)
+    parser.add_argument("--strategy", choices=("mean", "median"), default="mean")
+    asked = parser.parse_args()
+    run(lambda task: impute(task, asked.effort, asked.strategy)[1])

@@ -1,0 +1,1 @@
+"""Ours and other imputers on tables of several sizes, in one run and on the same threads."""

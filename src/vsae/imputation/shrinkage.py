@@ -7,7 +7,8 @@ gain over the trivial estimate stands out of chance:
     numbers   mean + w (estimate - mean), vectors with one w for all entries
     levels    ∝ estimate^w · frequency^(1 - w)
 
-Few cells say little of one column, so its weight leans towards the one that suits all columns together.
+Few cells say little of one column, so its weight leans towards the one that suits all columns together; and where these
+all gain no more than chance might, it is 0.
 
 Then probabilities are made to mean what they say: of the cells whose likeliest level has .8, 80 % should be right. How
 often they are is a straight line between log odds, as in Platt scaling, with a slope that all columns share; which
@@ -35,6 +36,9 @@ _LEANING_NUMBERS = 30.0  # cells
 _LEANING_LEVELS = 4.0  # nats for the whole way from 0 to 1
 _LEANING_LINE = 60.0  # twice the nats for a change of the common line by 1
 _LEANING_SHIFT = 30.0  # … and of a column's own shift
+
+# Where all columns together gain no more than chance might, nothing explains anything, and the trivial estimate stands.
+_LEAST_ERRORS, _LEAST_NATS = 2.0, 3.0
 
 _NEWTON_STEPS = 20  # of a convex function of one or two numbers: it is there after ten
 _MARGIN = 1e-9  # by which the likeliest level stays the likeliest
@@ -189,6 +193,8 @@ def _weights_of_numbers(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]
     if not truth:
         return dict.fromkeys(cells, 1.0)
     common = _Slope.of(np.concatenate(list(truth.values())), np.concatenate(list(estimated.values())))
+    if common.value < _LEAST_ERRORS * common.error:
+        return dict.fromkeys(cells, 0.0)
     own = {name: _Slope.of(truth[name], estimated[name], common) for name in truth}
     return {name: own.get(name, common).weight for name in cells}
 
@@ -248,6 +254,9 @@ def _weights_of_levels(cells: Cells, trivial: Mapping[str, NDArray[np.float64]])
         losses[name] = (np.log(np.exp(mixed).sum(axis=2)) - log_true).sum(axis=1)
     if not losses:
         return {}
-    common = _WEIGHTS[np.argmin(sum(losses.values()))]
+    total = np.sum(list(losses.values()), axis=0)
+    if total[0] - total.min() < _LEAST_NATS:
+        return dict.fromkeys(losses, 0.0)
+    common = _WEIGHTS[np.argmin(total)]
     leaning = _LEANING_LEVELS * (_WEIGHTS - common) ** 2
     return {name: float(_WEIGHTS[np.argmin(loss + leaning)]) for name, loss in losses.items()}

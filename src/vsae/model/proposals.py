@@ -36,6 +36,11 @@ class DiagonalNormal(NamedTuple):
             noise = torch.randn_like(self.loc)
         return self.loc + self.log_scale.exp() * noise
 
+    def halves(self) -> tuple[DiagonalNormal, DiagonalNormal]:
+        """The first half of the rows, and the second."""
+        (loc, other_loc), (log_scale, other_log_scale) = (x.chunk(2, dim=1) for x in self)
+        return DiagonalNormal(loc, log_scale), DiagonalNormal(other_loc, other_log_scale)
+
     def draws(self, noise: Tensor) -> Tensor:
         """A draw for each noise of (E, samples, B or 1, …): (E, samples, B, …)."""
         return self.loc[:, None] + self.log_scale.exp()[:, None] * noise
@@ -88,9 +93,9 @@ class AttributiveProposal(nn.Module):
         self.hidden = Hidden(groups, shape) if shape.depth else nn.Identity()
         self.last = GroupedLinear(groups, width, n_out) if shape.depth else nn.Identity()
 
-    def forward(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
-        parameters: Tensor = self.last(self.hidden(self.input(batch, features)))  # (E, M, B, 2L)
-        loc, log_scale = (part.transpose(1, 2).contiguous() for part in parameters.chunk(2, dim=-1))
+    def forward(self, batch: Batch) -> DiagonalNormal:
+        parameters: Tensor = self.last(self.hidden(self.input(batch)))  # (E, M, B, 2L)
+        loc, log_scale = parameters.unflatten(-1, (2, -1)).permute(3, 0, 2, 1, 4).contiguous()  # (E, B, M, L) both
         return as_proposal(loc, log_scale, self.start_scale)
 
 
@@ -105,7 +110,7 @@ class CollectiveProposal(nn.Module):
         self.hidden = Hidden((config.members,), shape)
         self.last = GroupedLinear((config.members,), shape.width, n_out)
 
-    def forward(self, batch: Batch, features: Tensor | None, estimate: Tensor | None = None) -> DiagonalNormal:
-        parameters: Tensor = self.last(self.hidden(self.input(batch, features, estimate)))  # (E, B, 2·M·L)
+    def forward(self, batch: Batch) -> DiagonalNormal:
+        parameters: Tensor = self.last(self.hidden(self.input(batch)))  # (E, B, 2·M·L)
         loc, log_scale = (part.unflatten(-1, (self.attributes, -1)) for part in parameters.chunk(2, dim=-1))
         return as_proposal(loc, log_scale, self.start_scale)

@@ -34,7 +34,7 @@ class DiagonalNormal(NamedTuple):
         """A reparameterised draw; `noise` (broadcastable, standard normal) makes it a chosen one."""
         if noise is None:
             noise = torch.randn_like(self.loc)
-        return self.loc + self.log_scale.exp() * noise
+        return torch.addcmul(self.loc, self.log_scale.exp(), noise)
 
     def halves(self) -> tuple[DiagonalNormal, DiagonalNormal]:
         """The first half of the rows, and the second."""

@@ -30,7 +30,7 @@ from vsae.training.step import Learn as Learn
 from vsae.training.step import Step
 from vsae.training.validation import HeldOut
 
-_CELLS_AHEAD = 2**16  # of the steps that are prepared together; a hundred floats are kept of a cell: 25 MB
+_CELLS_AHEAD = 2**15  # of the steps that are prepared together: many, and yet no more than caches hold
 
 
 def train(

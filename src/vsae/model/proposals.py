@@ -52,18 +52,23 @@ class DiagonalNormal(NamedTuple):
 
     def kl_to_prior(self) -> Tensor:
         """KL(q ‖ N(0, I)), (E, B, M)."""
-        return 0.5 * (self.loc**2 + torch.exp(2 * self.log_scale) - 1 - 2 * self.log_scale).sum(-1)
+        return _half_excess(torch.exp(2 * self.log_scale), self.loc, 2 * self.log_scale)
 
     def kl_to(self, other: DiagonalNormal) -> Tensor:
         """KL(self ‖ other), (E, B, M)."""
         log_ratio = 2 * (self.log_scale - other.log_scale)
-        shift = ((self.loc - other.loc) * torch.exp(-other.log_scale)) ** 2
-        return 0.5 * (torch.exp(log_ratio) + shift - 1 - log_ratio).sum(-1)
+        shift = (self.loc - other.loc) * torch.exp(-other.log_scale)
+        return _half_excess(torch.exp(log_ratio), shift, log_ratio)
 
     def log_prob(self, z: Tensor) -> Tensor:
         """log q(z_i), (E, B, M)."""
         standard = (z - self.loc) * torch.exp(-self.log_scale)
         return (-0.5 * standard**2 - self.log_scale - 0.5 * math.log(2 * math.pi)).sum(-1)
+
+
+def _half_excess(ratio: Tensor, shift: Tensor, log_ratio: Tensor) -> Tensor:
+    """Σ (r + s² - log r - 1) / 2 over the last dimension: the KL of Gaussians, r their variances' ratio."""
+    return 0.5 * (torch.addcmul(ratio, shift, shift) - log_ratio).sum(-1) - 0.5 * ratio.shape[-1]
 
 
 def as_proposal(loc: Tensor, log_scale: Tensor, start_scale: float) -> DiagonalNormal:
@@ -73,7 +78,7 @@ def as_proposal(loc: Tensor, log_scale: Tensor, start_scale: float) -> DiagonalN
 
 def select(mask: Tensor, attributive: DiagonalNormal, collective: DiagonalNormal) -> DiagonalNormal:
     """Eq. 6."""
-    chosen = mask[..., None]  # (E, B, M, 1)
+    chosen = mask[..., None].expand_as(collective.loc).contiguous()  # (E, B, M, L), which `where` runs through at once
     return DiagonalNormal(
         torch.where(chosen, attributive.loc, collective.loc),
         torch.where(chosen, attributive.log_scale, collective.log_scale),

@@ -60,7 +60,7 @@ class VSAE(LatentModel):
         super().__init__(schema, config)
         members, latent = config.members, config.latent_dim
         self.gaussian = GaussianImputation(schema, used=config.gaussian)
-        is_number = torch.zeros(len(schema), 1)
+        is_number = torch.zeros(len(schema), latent)
         is_number[self.number_attributes] = 1.0
         self.register_buffer("is_number", is_number, persistent=False)
         inputs = self.input_settings()

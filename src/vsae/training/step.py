@@ -50,7 +50,11 @@ class Step:
             self.sums += torch.stack(terms).sum(-1).mean(-1)
             norm = clip_members(gradient, self.clip)
             self.finite &= torch.isfinite(norm.sum() + loss)
-            self.optimiser.step(torch.where(self.finite, gradient, 0.0), self.rate * self.finite)
+            if gradient.is_cuda:  # which can not be asked without waiting for it
+                gradient = torch.where(self.finite, gradient, 0.0)
+                self.optimiser.step(gradient, self.rate * self.finite)
+            elif bool(self.finite):
+                self.optimiser.step(gradient, self.rate)
 
     def _replay(self, batch: Batch, epoch: int) -> None:
         """All batches have one shape, and are copied to where the graph reads."""

@@ -36,11 +36,6 @@ class DiagonalNormal(NamedTuple):
             noise = torch.randn_like(self.loc)
         return torch.addcmul(self.loc, self.log_scale.exp(), noise)
 
-    def halves(self) -> tuple[DiagonalNormal, DiagonalNormal]:
-        """The first half of the rows, and the second."""
-        (loc, other_loc), (log_scale, other_log_scale) = (x.chunk(2, dim=1) for x in self)
-        return DiagonalNormal(loc, log_scale), DiagonalNormal(other_loc, other_log_scale)
-
     def draws(self, noise: Tensor) -> Tensor:
         """A draw for each noise of (E, samples, B or 1, …): (E, samples, B, …)."""
         return self.loc[:, None] + self.log_scale.exp()[:, None] * noise
@@ -99,9 +94,15 @@ class AttributiveProposal(nn.Module):
         self.last = GroupedLinear(groups, width, n_out) if shape.depth else nn.Identity()
 
     def forward(self, batch: Batch) -> DiagonalNormal:
-        parameters: Tensor = self.last(self.hidden(self.input(batch)))  # (E, M, B, 2L)
-        loc, log_scale = parameters.unflatten(-1, (2, -1)).permute(3, 0, 2, 1, 4).contiguous()  # (E, B, M, L) both
-        return as_proposal(loc, log_scale, self.start_scale)
+        return self.with_others(batch)[0]
+
+    def with_others(self, batch: Batch) -> tuple[DiagonalNormal, Tensor | None]:
+        """And the means for the other numbers that were read beside the rows' own, (E, B, M, L)."""
+        parameters: Tensor = self.last(self.hidden(self.input(batch)))  # (E, M, B or 2B, 2L)
+        own, *others = parameters.split(batch.rows, dim=2)
+        loc, log_scale = own.unflatten(-1, (2, -1)).permute(3, 0, 2, 1, 4).contiguous()  # (E, B, M, L) both
+        of_others = others[0].chunk(2, dim=-1)[0].transpose(1, 2) if others else None
+        return as_proposal(loc, log_scale, self.start_scale), of_others
 
 
 class CollectiveProposal(nn.Module):

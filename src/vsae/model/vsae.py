@@ -116,11 +116,11 @@ class VSAE(LatentModel):
     def propose(self, batch: Batch) -> Proposals:
         """q(z | x_o, m), each (E, B, M, L)."""
         batch = self.read(self.encode_images(batch))
-        attributive, collective = self.attributive(batch), self.collective(batch)
-        if self.gaussian.width:
-            attributive, anchor = attributive.halves()
+        attributive, imputed = self.attributive.with_others(batch)
+        collective: DiagonalNormal = self.collective(batch)
+        if imputed is not None:
             # the imputation is decoded as if it were observed, from the first step on; q_ψ says how to correct it
-            collective = collective._replace(loc=torch.addcmul(collective.loc, anchor.loc, self.is_number))
+            collective = collective._replace(loc=torch.addcmul(collective.loc, imputed, self.is_number))
         if self.config.proposal == "attributive":
             selective = attributive
         elif self.config.proposal == "collective":

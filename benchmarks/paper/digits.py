@@ -75,9 +75,8 @@ def train_classifier(device: torch.device, epochs: int = EPOCHS) -> tuple[DigitC
         steps = epochs * math.ceil(len(x) / _BATCH)
         for _ in range(epochs):
             for rows in torch.randperm(len(x), device=device).split(_BATCH):
-                optimiser.zero_grad()
-                F.cross_entropy(model(_moved(x[rows])), y[rows]).backward()  # type: ignore[no-untyped-call]
-                optimiser.step(_RATE * 0.5 * (1 + math.cos(math.pi * step / steps)))
+                gradient = optimiser.gradient(F.cross_entropy(model(_moved(x[rows])), y[rows]))
+                optimiser.step(gradient, _RATE * 0.5 * (1 + math.cos(math.pi * step / steps)))
                 step += 1
     images, labels = load_images("mnist", "test")
     return model, float((model.eval().predict(images) == labels).mean())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -109,7 +110,8 @@ class RowReader(Baseline):
     def read(self, batch: Batch) -> Tensor:
         """What the batch shows, (E, B, width)."""
         batch = self.encode_images(batch)
-        h: Tensor = self.hidden(self.input(batch, self.number_features(batch), None))
+        readings = self.input.read(batch, self.number_features(batch))
+        h: Tensor = self.hidden(self.input(replace(batch, readings=readings)))
         return h
 
 

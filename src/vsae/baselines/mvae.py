@@ -10,6 +10,8 @@ one random part is drawn a row, not several.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -44,7 +46,8 @@ class MVAE(OneLatent):
     def ask(self, batch: Batch) -> DiagonalNormal:
         """What each expert says, (E, B, M, K)."""
         batch = self.encode_images(batch)
-        experts: DiagonalNormal = self.experts(batch, self.number_features(batch))
+        readings = self.experts.input.read(batch, self.number_features(batch))
+        experts: DiagonalNormal = self.experts(replace(batch, readings=readings))
         return experts
 
     def infer(self, batch: Batch) -> DiagonalNormal:

@@ -15,7 +15,7 @@ the model takes `(E, B, …)`, rows for each of E ensemble members, or `(1, B, �
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -37,6 +37,8 @@ class Batch:
     values: Mapping[str, Tensor]
     mask: Tensor
     withheld: Tensor | None = None  # (…, M) bool: observed cells kept for validation, which training must not see
+    visible: Tensor | None = None  # (…, M) bool: the usable cells that a training step shows the proposals
+    readings: Mapping[str, Tensor] = field(default_factory=dict)  # what a model has read of what is visible
 
     @property
     def usable(self) -> Tensor:
@@ -83,11 +85,31 @@ class Batch:
         return torch.cat(parts, dim=-1)
 
     def with_mask(self, mask: Tensor) -> Batch:
-        return replace(self, mask=mask)
+        """With another mask; what was read of the visible cells stays true of them alone."""
+        return Batch(self.values, mask, self.withheld, readings=self.readings if mask is self.visible else {})
 
     def to(self, device: torch.device | str) -> Batch:
         return self._each(lambda x: x.to(device))
 
+    def step(self, number: int) -> Batch:
+        """One of several batches that were taken and read together, (steps, E, B, …)."""
+        return self._each(lambda x: x[number])
+
+    def copy_(self, other: Batch) -> None:
+        """Overwrite every tensor by that of another batch of the same shape."""
+        for mine, its in zip(self._tensors(), other._tensors(), strict=True):
+            mine.copy_(its)
+
+    def clone(self) -> Batch:
+        return self._each(torch.clone)
+
+    def _tensors(self) -> list[Tensor]:
+        masks = [mask for mask in (self.mask, self.withheld, self.visible) if mask is not None]
+        return [*self.values.values(), *masks, *self.readings.values()]
+
     def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        withheld = None if self.withheld is None else change(self.withheld)
-        return Batch({name: change(value) for name, value in self.values.items()}, change(self.mask), withheld)
+        def of(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            return {name: change(x) for name, x in tensors.items()}
+
+        withheld, visible = (None if mask is None else change(mask) for mask in (self.withheld, self.visible))
+        return Batch(of(self.values), change(self.mask), withheld, visible, of(self.readings))

@@ -63,8 +63,8 @@ class NumberFeatures(nn.Module):
         if not self.rich:
             return numbers[..., None]
         clipped = numbers.clamp(-_FARTHEST, _FARTHEST)
-        low, high = self.edges[:, :-1], self.edges[:, 1:]
-        bins = ((numbers[..., None] - low) / (high - low)).clamp(0.0, 1.0)
+        low, slope = self.edges[:, :-1], 1 / self.edges.diff(dim=-1)
+        bins = torch.addcmul(-low * slope, numbers[..., None], slope).clamp_(0.0, 1.0)
         return torch.cat([clipped[..., None], self._scores(numbers)[..., None], bins], dim=-1)
 
     @staticmethod

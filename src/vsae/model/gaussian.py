@@ -118,15 +118,18 @@ class GaussianImputation(nn.Module):
 
 def _solve(covariance: Tensor, x: Tensor, seen: Tensor, steps: int) -> Tensor:
     """w with Σ_oo w_o = x_o, and 0 elsewhere, per row; by conjugate gradients, as each row has an o of its own."""
-    w, residual = torch.zeros_like(x), x
-    direction, square = residual, (residual**2).sum(-1, keepdim=True)
+    shape = x.shape[:-1]
+    x, seen = (part.flatten(0, -2).T.contiguous() for part in (x, seen))  # (D, rows): a sum over D adds whole vectors
+    w, residual, direction = torch.zeros_like(x), x.clone(), x.clone()
+    square = (x * x).sum(0)
     for _ in range(steps):
-        product = (direction @ covariance) * seen
-        step = square / (direction * product).sum(-1, keepdim=True).clamp_min(1e-12)
-        w, residual = w + step * direction, residual - step * product
-        before, square = square, (residual**2).sum(-1, keepdim=True)
-        direction = residual + square / before.clamp_min(1e-12) * direction
-    return w
+        product = (covariance @ direction).mul_(seen)
+        step = square / (direction * product).sum(0).clamp_min_(1e-12)
+        w.addcmul_(step, direction)
+        residual.addcmul_(step, product, value=-1)
+        before, square = square.clamp_min_(1e-12), (residual * residual).sum(0)
+        direction.mul_(square / before).add_(residual)
+    return w.T.unflatten(0, shape)
 
 
 def _moments(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,14 +1,16 @@
 """The first layer of each proposal network: a linear map of what a row shows.
 
-Numbers come as features (`features.py`), images as vectors (`images.py`), both computed once for both proposals; levels
-are one-hot. A linear map of a one-hot vector is a row of its weight matrix, so levels go through one embedding table,
-whatever their number. `SeparateInput` keeps attributes apart, `JointInput` adds them up.
+What a layer reads of a batch is put together by its `read`, which knows no weights and so can run ahead of training
+steps, and kept in `batch.readings`. Numbers come as features (`features.py`), images as vectors (`images.py`), both
+computed once for both proposals; levels are one-hot. A linear map of a one-hot vector is a row of its weight matrix, so
+levels go through one embedding table, whatever their number. `SeparateInput` keeps attributes apart, `JointInput` adds
+them up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -34,6 +36,7 @@ class _Input(nn.Module):
     """What both first layers share: the blocks by what they hold, and the embedding table's offsets."""
 
     code_offsets: Tensor
+    table_offsets: Tensor
     number_attributes: Tensor
     code_attributes: Tensor
     level_owner: Tensor
@@ -47,17 +50,23 @@ class _Input(nn.Module):
         self.vector_blocks = [b for b in schema.blocks if b.family in (Family.VECTOR, Family.IMAGE)]
         self.vector_widths = [settings.image_widths.get(b.name, b.width) for b in self.vector_blocks]
         sizes = [size for block in self.code_blocks for size in block.sizes]
-        self.levels = sum(sizes)
+        self.n_levels = sum(sizes)
         self.register_buffer("code_offsets", torch.tensor([0, *sizes]).cumsum(0)[:-1], persistent=False)
+        self.register_buffer(
+            "table_offsets", self.n_levels * torch.arange(self.members)[:, None, None], persistent=False
+        )
         self.register_buffer("number_attributes", _attributes(self.number_blocks), persistent=False)
         self.register_buffer("code_attributes", _attributes(self.code_blocks), persistent=False)
         owner = torch.repeat_interleave(torch.tensor(sizes, dtype=torch.long))
         self.register_buffer("level_owner", owner, persistent=False)  # variable of each level
         self.register_buffer("level_attributes", self.code_attributes[owner], persistent=False)
 
-    def codes(self, batch: Batch) -> Tensor:
-        """Rows of the embedding table, (E, B, codes)"""
-        return torch.cat([batch.values[b.name] for b in self.code_blocks], dim=-1) + self.code_offsets
+    def levels(self, batch: Batch) -> dict[str, Tensor]:
+        """Each code as a row of the members' embedding tables, one table below the other, (E, B, codes)."""
+        if not self.code_blocks:
+            return {}
+        codes = torch.cat([batch.values[b.name] for b in self.code_blocks], dim=-1)
+        return {"levels": codes + self.code_offsets + self.table_offsets}
 
     def filled(self, x: Tensor, mask: Tensor) -> Tensor:
         """x where observed; in missing cells nothing of x, but zeros or N(0, 1)."""
@@ -68,16 +77,11 @@ class _Input(nn.Module):
         missing = ~mask[..., self.level_attributes]
         return torch.randn(missing.shape, device=table.device, dtype=table.dtype) * missing
 
-    def table_rows(self, codes: Tensor) -> Tensor:
-        """Each member has a table of its own; as rows of all tables stacked."""
-        first = torch.arange(self.members, device=codes.device) * self.levels
-        return codes + first.view(-1, *[1] * (codes.dim() - 1))
-
 
 def _side_by_side(parts: list[Tensor]) -> Tensor:
     """Parts that members share, (1, B, …), beside those they do not, (E, B, …)."""
-    members = max(part.shape[0] for part in parts)
-    return torch.cat([part.expand(members, -1, -1) for part in parts], dim=-1)
+    leading = torch.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return torch.cat([part.expand(*leading, -1) for part in parts], dim=-1)
 
 
 def _attributes(blocks: list[Block]) -> Tensor:
@@ -104,7 +108,7 @@ class SeparateInput(_Input):
         self.attributes = len(schema)
         members, count = settings.members, len(self.number_attributes)
         self.number_map = GroupedLinear((members, count), settings.n_features, width) if count else None
-        self.table = _table(members, self.levels, width, fan_in=1) if self.levels else None
+        self.table = _table(members, self.n_levels, width, fan_in=1) if self.n_levels else None
         self.vector_maps = nn.ModuleList(
             GroupedLinear((members, len(block)), entries, width)
             for block, entries in zip(self.vector_blocks, self.vector_widths, strict=True)
@@ -115,12 +119,19 @@ class SeparateInput(_Input):
         self.in_order = bool((owner == torch.arange(len(owner))).all())
         self.register_buffer("order", owner if self.grouped else owner.argsort(), persistent=False)
 
-    def forward(self, batch: Batch, features: Tensor | None) -> Tensor:
-        parts = []
-        if self.number_map is not None and features is not None:
+    def read(self, batch: Batch, features: Tensor | None, others: Sequence[Tensor] = ()) -> dict[str, Tensor]:
+        """`others`: features of other numbers for the same rows, (…, B, numbers, n) each, which are mapped as well."""
+        found = self.levels(batch)
+        if features is not None:
             if self.fills_missing:
                 features = self.filled(features, batch.mask[..., self.number_attributes, None])
-            parts.append(self.number_map(features.transpose(-2, -3)))
+            found["numbers"] = torch.cat([features, *others], dim=-3).transpose(-2, -3).contiguous()
+        return found
+
+    def forward(self, batch: Batch) -> Tensor:
+        parts = []
+        if self.number_map is not None:
+            parts.append(self.number_map(batch.readings["numbers"]))
         if self.table is not None:
             parts.append(self._levels(batch, self.table))
         for block, linear in zip(self.vector_blocks, self.vector_maps, strict=True):
@@ -128,14 +139,16 @@ class SeparateInput(_Input):
             if self.fills_missing:
                 vectors = self.filled(vectors, batch.mask[..., list(block.attributes), None])
             parts.append(linear(vectors.transpose(-2, -3)))
+        times = parts[0].shape[-2] // batch.rows  # that each row is mapped: see `read`
+        parts = [part if part.shape[-2] > batch.rows else part.repeat(1, 1, times, 1) for part in parts]
         h = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]  # (E, variables, B, width)
         if self.grouped:
             return h.new_zeros(h.shape[0], self.attributes, *h.shape[2:]).index_add(1, self.order, h)
         return h if self.in_order else h.index_select(1, self.order)
 
     def _levels(self, batch: Batch, table: Tensor) -> Tensor:
-        rows = self.table_rows(self.codes(batch).transpose(-1, -2))  # (E, codes, B)
-        h = F.embedding(rows, table.flatten(0, 1))  # (E, codes, B, width)
+        rows = batch.readings["levels"].transpose(-1, -2)  # (E, codes, B)
+        h = table.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape)  # (E, codes, B, width)
         if not self.fills_missing:
             return h
         h = h * batch.mask[..., self.code_attributes].transpose(-1, -2)[..., None]
@@ -172,9 +185,9 @@ class JointInput(_Input):
         numbers = len(self.number_attributes) * settings.n_features
         dense = numbers + len(owner) + len(schema) * reads_mask + n_estimates
         self.dense = GroupedLinear((members,), dense, width)
-        self.table = _table(members, self.levels, width, dense + len(self.code_attributes)) if self.levels else None
+        self.table = _table(members, self.n_levels, width, dense + len(self.code_attributes)) if self.n_levels else None
 
-    def forward(self, batch: Batch, features: Tensor | None, estimate: Tensor | None) -> Tensor:
+    def read(self, batch: Batch, features: Tensor | None, estimate: Tensor | None = None) -> dict[str, Tensor]:
         mask = batch.mask
         parts = [mask.float()] if self.reads_mask else [mask[..., :0].float()]
         if features is not None:
@@ -184,14 +197,16 @@ class JointInput(_Input):
             parts.append(self.filled(entries, mask[..., self.vector_attributes]))
         if estimate is not None:
             parts.append(estimate)
-        h: Tensor = self.dense(_side_by_side(parts))
+        return self.levels(batch) | {"row": _side_by_side(parts)}
+
+    def forward(self, batch: Batch) -> Tensor:
+        h: Tensor = self.dense(batch.readings["row"])
         return h if self.table is None else h + self._levels(batch, self.table)
 
     def _levels(self, batch: Batch, table: Tensor) -> Tensor:
         """Sum over the observed variables of the rows their levels pick; with noise, N(0, 1) on the others' rows."""
-        weight = batch.mask[..., self.code_attributes].to(table.dtype)  # (E or 1, B, codes)
-        rows = self.table_rows(self.codes(batch))
-        weight = weight.expand(rows.shape)
+        rows = batch.readings["levels"]
+        weight = batch.mask[..., self.code_attributes].to(table.dtype).expand(rows.shape)  # (E, B, codes)
         picked = F.embedding_bag(
             rows.flatten(0, 1), table.flatten(0, 1), mode="sum", per_sample_weights=weight.flatten(0, 1)
         ).unflatten(0, rows.shape[:2])

@@ -150,6 +150,15 @@ class LatentModel(nn.Module, ABC):
             total = torch.einsum("ni,nichw->ichw", seen, data.values[head.block])
             head.begin_at(total / seen.sum(0).clamp_min(1).view(-1, 1, 1, 1))
 
+    def prepare(self, batch: Batch) -> Batch:
+        """What of a training step does not depend on weights, done for several steps at once, (steps, E, B, …)."""
+        return batch
+
+    @property
+    def has_constant_steps(self) -> bool:
+        """Whether every training step does the same operations, so that one can be captured and replayed."""
+        return False
+
     def number_features(self, batch: Batch) -> Tensor | None:
         """What networks read of the numbers, (…, numbers, features); None where there are none."""
         return self.features(batch.numbers(self.number_blocks)) if self.number_blocks else None

@@ -31,9 +31,10 @@ class GroupedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         groups = self.weight.shape[:-2]
-        x = x.expand(*groups, *x.shape[-2:])
+        if x.shape[:-2] != groups:
+            x = x.expand(*groups, *x.shape[-2:])
         y = torch.baddbmm(self.bias.flatten(0, -3), x.flatten(0, -3), self.weight.flatten(0, -3))
-        return y.unflatten(0, groups)
+        return y.unflatten(0, groups) if len(groups) > 1 else y
 
 
 class GroupedLayerNorm(nn.Module):
@@ -45,7 +46,7 @@ class GroupedLayerNorm(nn.Module):
         self.shift = nn.Parameter(torch.zeros(*groups, 1, width))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, x.shape[-1:]) * self.gain + self.shift
+        return torch.addcmul(self.shift, F.layer_norm(x, x.shape[-1:]), self.gain)
 
 
 class ResidualBlock(nn.Module):

@@ -34,7 +34,7 @@ class DiagonalNormal(NamedTuple):
         """A reparameterised draw; `noise` (broadcastable, standard normal) makes it a chosen one."""
         if noise is None:
             noise = torch.randn_like(self.loc)
-        return self.loc + self.log_scale.exp() * noise
+        return torch.addcmul(self.loc, self.log_scale.exp(), noise)
 
     def draws(self, noise: Tensor) -> Tensor:
         """A draw for each noise of (E, samples, B or 1, …): (E, samples, B, …)."""
@@ -47,18 +47,23 @@ class DiagonalNormal(NamedTuple):
 
     def kl_to_prior(self) -> Tensor:
         """KL(q ‖ N(0, I)), (E, B, M)."""
-        return 0.5 * (self.loc**2 + torch.exp(2 * self.log_scale) - 1 - 2 * self.log_scale).sum(-1)
+        return _half_excess(torch.exp(2 * self.log_scale), self.loc, 2 * self.log_scale)
 
     def kl_to(self, other: DiagonalNormal) -> Tensor:
         """KL(self ‖ other), (E, B, M)."""
         log_ratio = 2 * (self.log_scale - other.log_scale)
-        shift = ((self.loc - other.loc) * torch.exp(-other.log_scale)) ** 2
-        return 0.5 * (torch.exp(log_ratio) + shift - 1 - log_ratio).sum(-1)
+        shift = (self.loc - other.loc) * torch.exp(-other.log_scale)
+        return _half_excess(torch.exp(log_ratio), shift, log_ratio)
 
     def log_prob(self, z: Tensor) -> Tensor:
         """log q(z_i), (E, B, M)."""
         standard = (z - self.loc) * torch.exp(-self.log_scale)
         return (-0.5 * standard**2 - self.log_scale - 0.5 * math.log(2 * math.pi)).sum(-1)
+
+
+def _half_excess(ratio: Tensor, shift: Tensor, log_ratio: Tensor) -> Tensor:
+    """Σ (r + s² - log r - 1) / 2 over the last dimension: the KL of Gaussians, r their variances' ratio."""
+    return 0.5 * (torch.addcmul(ratio, shift, shift) - log_ratio).sum(-1) - 0.5 * ratio.shape[-1]
 
 
 def as_proposal(loc: Tensor, log_scale: Tensor, start_scale: float) -> DiagonalNormal:
@@ -68,7 +73,7 @@ def as_proposal(loc: Tensor, log_scale: Tensor, start_scale: float) -> DiagonalN
 
 def select(mask: Tensor, attributive: DiagonalNormal, collective: DiagonalNormal) -> DiagonalNormal:
     """Eq. 6."""
-    chosen = mask[..., None]  # (E, B, M, 1)
+    chosen = mask[..., None].expand_as(collective.loc).contiguous()  # (E, B, M, L), which `where` runs through at once
     return DiagonalNormal(
         torch.where(chosen, attributive.loc, collective.loc),
         torch.where(chosen, attributive.log_scale, collective.log_scale),
@@ -88,10 +93,16 @@ class AttributiveProposal(nn.Module):
         self.hidden = Hidden(groups, shape) if shape.depth else nn.Identity()
         self.last = GroupedLinear(groups, width, n_out) if shape.depth else nn.Identity()
 
-    def forward(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
-        parameters: Tensor = self.last(self.hidden(self.input(batch, features)))  # (E, M, B, 2L)
-        loc, log_scale = (part.transpose(1, 2).contiguous() for part in parameters.chunk(2, dim=-1))
-        return as_proposal(loc, log_scale, self.start_scale)
+    def forward(self, batch: Batch) -> DiagonalNormal:
+        return self.with_others(batch)[0]
+
+    def with_others(self, batch: Batch) -> tuple[DiagonalNormal, Tensor | None]:
+        """And the means for the other numbers that were read beside the rows' own, (E, B, M, L)."""
+        parameters: Tensor = self.last(self.hidden(self.input(batch)))  # (E, M, B or 2B, 2L)
+        own, *others = parameters.split(batch.rows, dim=2)
+        loc, log_scale = own.unflatten(-1, (2, -1)).permute(3, 0, 2, 1, 4).contiguous()  # (E, B, M, L) both
+        of_others = others[0].chunk(2, dim=-1)[0].transpose(1, 2) if others else None
+        return as_proposal(loc, log_scale, self.start_scale), of_others
 
 
 class CollectiveProposal(nn.Module):
@@ -105,7 +116,7 @@ class CollectiveProposal(nn.Module):
         self.hidden = Hidden((config.members,), shape)
         self.last = GroupedLinear((config.members,), shape.width, n_out)
 
-    def forward(self, batch: Batch, features: Tensor | None, estimate: Tensor | None = None) -> DiagonalNormal:
-        parameters: Tensor = self.last(self.hidden(self.input(batch, features, estimate)))  # (E, B, 2·M·L)
+    def forward(self, batch: Batch) -> DiagonalNormal:
+        parameters: Tensor = self.last(self.hidden(self.input(batch)))  # (E, B, 2·M·L)
         loc, log_scale = (part.unflatten(-1, (self.attributes, -1)) for part in parameters.chunk(2, dim=-1))
         return as_proposal(loc, log_scale, self.start_scale)

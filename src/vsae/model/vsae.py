@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from vsae.data.batch import Batch
-from vsae.data.remasking import remask_weights
+from vsae.data.remasking import remask, remask_weights
 from vsae.data.schema import Schema
 from vsae.model.aggregation import aggregation
 from vsae.model.config import VSAEConfig
@@ -60,7 +60,7 @@ class VSAE(LatentModel):
         super().__init__(schema, config)
         members, latent = config.members, config.latent_dim
         self.gaussian = GaussianImputation(schema, used=config.gaussian)
-        is_number = torch.zeros(len(schema), 1)
+        is_number = torch.zeros(len(schema), latent)
         is_number[self.number_attributes] = 1.0
         self.register_buffer("is_number", is_number, persistent=False)
         inputs = self.input_settings()
@@ -82,12 +82,45 @@ class VSAE(LatentModel):
         if self.config.remask_rates == "as_missing":
             self.remask_weights.copy_(remask_weights(data.mask))
 
+    def prepare(self, batch: Batch) -> Batch:
+        """Hide some of what is known, so that there is something to predict, and read the rest."""
+        if batch.visible is not None:
+            return batch
+        low, high = self.config.remask
+        visible = remask(batch.usable, low, high, self.remask_weights) if high > 0 else batch.usable
+        shown = batch.with_mask(visible)
+        readings = {} if self.schema.image_blocks else self.read(shown).readings  # encoders of images have weights
+        return Batch(batch.values, batch.mask, batch.withheld, visible, readings)
+
+    @property
+    def has_constant_steps(self) -> bool:
+        return self.config.e_step_samples == 0 and not self.schema.image_blocks
+
+    def read(self, batch: Batch) -> Batch:
+        """What the proposals read of what the batch shows, put into its readings.
+
+        Where there is a Gaussian imputation, the attributive proposal reads its numbers as well, in a second half of
+        the rows.
+        """
+        if batch.readings:
+            return batch
+        features, estimate, others = self.number_features(batch), None, []
+        if self.gaussian.width and features is not None:
+            estimate = self.gaussian(batch, features)  # (E, B, D)
+            number = self.features.number(self.gaussian.scores(estimate, features.shape[-2]))
+            others = [self.features(number)]
+        readings = self.attributive.input.read(batch, features, others)
+        readings |= self.collective.input.read(batch, features, estimate)
+        return Batch(batch.values, batch.mask, batch.withheld, readings=readings)
+
     def propose(self, batch: Batch) -> Proposals:
         """q(z | x_o, m), each (E, B, M, L)."""
-        batch = self.encode_images(batch)
-        features = self.number_features(batch)
-        attributive = self.attributive(batch, features)
-        collective = self._collective(batch, features)
+        batch = self.read(self.encode_images(batch))
+        attributive, imputed = self.attributive.with_others(batch)
+        collective: DiagonalNormal = self.collective(batch)
+        if imputed is not None:
+            # the imputation is decoded as if it were observed, from the first step on; q_ψ says how to correct it
+            collective = collective._replace(loc=torch.addcmul(collective.loc, imputed, self.is_number))
         if self.config.proposal == "attributive":
             selective = attributive
         elif self.config.proposal == "collective":
@@ -95,20 +128,6 @@ class VSAE(LatentModel):
         else:
             selective = select(batch.mask, attributive, collective)
         return Proposals(attributive, collective, selective)
-
-    def _collective(self, batch: Batch, features: Tensor | None) -> DiagonalNormal:
-        """q_ψ; where there is a Gaussian imputation, q_ψ says how to correct the attributive proposal of that.
-
-        So the imputation is decoded as if it were observed, from the first step on, and training adds what is not
-        linear.
-        """
-        if not self.gaussian.width or features is None:
-            return self.collective(batch, features, None)
-        estimate = self.gaussian(batch, features)  # (E, B, D)
-        q: DiagonalNormal = self.collective(batch, features, estimate)
-        number = self.features.number(self.gaussian.scores(estimate, features.shape[-2]))
-        anchor = self.attributive(batch, self.features(number)).loc
-        return q._replace(loc=q.loc + anchor * self.is_number)
 
     def decode(self, z: Tensor, mask: Tensor | None, only: Collection[str] | None = None) -> Decoded:
         """p(m | z) and p(x | m, z), with `mask` as m; None: the probabilities that the mask network gives.

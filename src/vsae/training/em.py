@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from vsae.data.batch import Batch
-from vsae.data.remasking import remask
 from vsae.model.vsae import VSAE
 from vsae.training.objective import Elbo, Statistics, objective
 
@@ -36,9 +35,9 @@ def e_step(model: VSAE, batch: Batch, samples: int) -> dict[str, Tensor]:
 
 def m_step(model: VSAE, batch: Batch, statistics: Statistics | None) -> tuple[Elbo, Tensor]:
     """The bound on the same batch: its four terms, (E, B, M), and what a step must minimise to climb it."""
-    config = model.config
-    visible = remask(batch.usable, *config.remask, model.remask_weights) if config.remask[1] > 0 else batch.usable
-    return objective(model, batch, visible, statistics)
+    batch = model.prepare(batch)
+    assert batch.visible is not None
+    return objective(model, batch, batch.visible, statistics)
 
 
 def learn(model: VSAE, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,12 @@ from vsae.model.latent_model import LatentModel
 from vsae.storage import checkpoint
 from vsae.training.history import Callback, History, OtherTraining, Progress, TrainingDiverged
 from vsae.training.objective import Elbo
-from vsae.training.optimiser import AdamW
+from vsae.training.step import Learn as Learn
+from vsae.training.step import Step
 from vsae.training.validation import HeldOut
 
-Learn = Callable[[Any, Batch, int], tuple[Elbo, Tensor]]  # model, batch, epoch → terms (E, B, M), loss
+# Cells of the steps that are prepared together: on a CPU no more than its caches hold, on a GPU half a gigabyte
+_CELLS_AHEAD = {"cpu": 2**15, "cuda": 2**21}
 
 
 def train(
@@ -58,7 +60,7 @@ def train(
         try:
             run.loop(checkpoint_path)
         finally:
-            run.adopt_best()
+            run.end()
             model.eval()
     return run.history
 
@@ -82,9 +84,10 @@ class _Run:
         self.device = data.mask.device
         self.members = self.config.members
         self.per_epoch = math.ceil(data.rows / self.config.batch_size)
+        self.batch_size = data.rows // self.per_epoch  # the few rows that are left over come another time
         self.steps = _total_steps(self.config, self.per_epoch)
         self.evaluate_every = self.config.evaluate_every or self.per_epoch
-        self.optimiser = AdamW(model.parameters(), self.config.weight_decay)
+        self.take_step = Step(model, learn, self.config)
         self.step = 0
         self.order = torch.empty(0, dtype=torch.long, device=self.device)  # (E, n), this epoch's rows
         self.best = dict(self.start)
@@ -94,56 +97,52 @@ class _Run:
 
     def loop(self, checkpoint_path: str | os.PathLike[str] | None) -> None:
         began, before = time.perf_counter(), self.history.seconds
-        sums: Elbo | None = None
         self.history.stopped = "all steps done"
-        for step, batch in self.batches():
+        while self.step < self.steps:
             if self.since_best >= self.config.patience:
                 self.history.stopped = f"no better score in {self.config.patience} evaluations"
                 return
-            terms = self.train_on(batch)
-            sums = terms if sums is None else Elbo(*(a + b for a, b in zip(sums, terms, strict=True)))
-            self.step = step + 1
-            self.history.seconds = before + time.perf_counter() - began
-            record = None
-            if self.step % self.evaluate_every == 0 or self.step == self.steps:
-                count = (self.step - 1) % self.evaluate_every + 1
-                record = self.evaluate(Elbo(*(term / count for term in sums)))
-                sums = None
-                if checkpoint_path is not None:
-                    self.save(checkpoint_path)
-            if self.callback is not None:
-                epoch = self.step / self.per_epoch
-                self.callback(Progress(self.step, self.steps, epoch, self.history.seconds, record))
+            for batch in self.batches():
+                self.train_on(batch)
+                self.step += 1
+                self.history.seconds = before + time.perf_counter() - began
+                record = None
+                if self.step % self.evaluate_every == 0 or self.step == self.steps:
+                    record = self.evaluate()
+                    if checkpoint_path is not None:
+                        self.save(checkpoint_path)
+                if self.callback is not None:
+                    epoch = self.step / self.per_epoch
+                    self.callback(Progress(self.step, self.steps, epoch, self.history.seconds, record))
 
-    def batches(self) -> Iterator[tuple[int, Batch]]:
-        """(step, rows for each member), each epoch in a new order, from where training stands."""
-        for step in range(self.step, self.steps):
-            part = step % self.per_epoch
-            if part == 0:
-                self.order = torch.rand(self.members, self.data.rows, device=self.device).argsort(dim=1)
-            yield step, self.data.take(self.order.tensor_split(self.per_epoch, dim=1)[part])
+    def batches(self) -> Iterator[Batch]:
+        """Rows for each member in the order of the epoch, for all steps until it ends or the model is evaluated.
 
-    def train_on(self, batch: Batch) -> Elbo:
-        """One step on a batch; the four terms, (E,)."""
-        epoch = self.step // self.per_epoch
-        try:
-            terms, loss = self.learn(self.model, batch, epoch)
-            self.update(loss)
-        except _NotFinite:
-            culprit = _culprit(self.model, batch, terms)
-            raise TrainingDiverged(
-                f"epoch {epoch + 1}: the loss of attribute {culprit!r} is no longer finite; the last good weights are "
-                "kept. Look for extreme values in it, or lower learning_rate"
-            ) from None
-        return Elbo(*(term.detach() for term in terms)).mean()
+        What does not depend on weights is done for many of these steps at once.
+        """
+        first = self.step % self.per_epoch
+        if first == 0:
+            self.order = torch.rand(self.members, self.data.rows, device=self.device).argsort(dim=1)
+        entries = sum(variable.entries for variable in self.model.schema.variables)
+        most = max(1, _CELLS_AHEAD.get(self.device.type, 2**15) // (self.members * self.batch_size * entries))
+        count = min(
+            self.per_epoch - first, self.evaluate_every - self.step % self.evaluate_every, self.steps - self.step, most
+        )
+        rows = self.order[:, first * self.batch_size : (first + count) * self.batch_size]
+        ahead = self.model.prepare(self.data.take(rows.unflatten(1, (count, -1)).transpose(0, 1)))
+        batches = [ahead.step(number) for number in range(count)]
+        yield from batches
+        if not bool(self.take_step.finite):  # on a GPU, to ask at every step would be to wait at every step
+            raise self.diverged(batches)
 
-    def update(self, loss: Tensor) -> None:
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = clip_members(list(self.model.parameters()), self.config.clip)
-        if not bool(torch.isfinite(norm).all() & torch.isfinite(loss)):
-            raise _NotFinite
-        self.optimiser.step(self.learning_rate())
+    def train_on(self, batch: Batch) -> None:
+        self.take_step(batch, self.epoch, self.learning_rate())
+        if self.device.type == "cpu" and not bool(self.take_step.finite):
+            raise self.diverged([batch])
+
+    @property
+    def epoch(self) -> int:
+        return self.step // self.per_epoch
 
     def learning_rate(self) -> float:
         """Linear warm-up, then half a cosine down to zero; or constant."""
@@ -154,7 +153,15 @@ class _Run:
             return peak * (self.step + 1) / (self.config.warmup * self.steps + 1)
         return peak * 0.5 * (1 + math.cos(math.pi * (share - self.config.warmup) / (1 - self.config.warmup)))
 
-    def evaluate(self, terms: Elbo) -> dict[str, Any]:
+    def diverged(self, batches: Sequence[Batch]) -> TrainingDiverged:
+        """What to raise when the loss of one of these batches, or its gradient, was not finite."""
+        culprit = _culprit(self.model, batches, lambda batch: self.learn(self.model, batch, self.epoch))
+        return TrainingDiverged(
+            f"epoch {self.epoch + 1}: the loss of attribute {culprit!r} is no longer finite; the last good weights are "
+            "kept. Look for extreme values in it, or lower learning_rate"
+        )
+
+    def evaluate(self) -> dict[str, Any]:
         """Score the members on the held-out cells; remember the weights of those that never were better."""
         score = torch.full((self.members,), torch.nan, dtype=torch.float64)
         if self.held_out is not None:
@@ -175,6 +182,7 @@ class _Run:
             "epoch": self.step / self.per_epoch,
             "learning_rate": self.learning_rate(),
         }
+        terms = self.take_step.mean_terms((self.step - 1) % self.evaluate_every + 1)
         record |= {name: value.tolist() for name, value in terms._asdict().items()}
         record |= {"score": [None if math.isnan(s) else s for s in score.tolist()]}
         self.history.records.append(record)
@@ -191,13 +199,17 @@ class _Run:
             digest.update(tensors[name].cpu().contiguous().numpy().data)
         return digest.hexdigest()
 
-    def adopt_best(self) -> None:
+    def end(self) -> None:
+        """The best weights are the model's."""
         if self.history.records:
             _set_weights(self.model, self.best)
+        self.take_step.release()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         weights: dict[str, Tensor] = dict(self.model.named_parameters())
-        tensors = checkpoint.joined({"model": weights, "best": self.best, "optimiser": self.optimiser.state()})
+        tensors = checkpoint.joined(
+            {"model": weights, "best": self.best, "optimiser": self.take_step.optimiser.state()}
+        )
         tensors |= {"rng": rng_state(self.device), "order": self.order, "best_score": self.best_score}
         content = {
             "identity": self.identity,
@@ -215,15 +227,11 @@ class _Run:
             )
         _set_weights(self.model, checkpoint.part(tensors, "model"))
         self.best = {name: value.to(self.device) for name, value in checkpoint.part(tensors, "best").items()}
-        self.optimiser.load(checkpoint.part(tensors, "optimiser"))
+        self.take_step.optimiser.load(checkpoint.part(tensors, "optimiser"))
         self.order, self.best_score = tensors["order"].to(self.device), tensors["best_score"]
         self.step, self.since_best = content["step"], content["since_best"]
         self.history = History(**content["history"])
         set_rng_state(tensors["rng"], self.device)
-
-
-class _NotFinite(ArithmeticError):
-    pass
 
 
 def _total_steps(config: VSAEConfig, per_epoch: int) -> int:
@@ -231,24 +239,17 @@ def _total_steps(config: VSAEConfig, per_epoch: int) -> int:
     return max(1, min(limit for limit in limits if limit is not None))
 
 
-def clip_members(parameters: list[nn.Parameter], limit: float | None) -> Tensor:
-    """Scale each member's gradient to a norm of at most `limit`; gives back the norms, (E,)."""
-    gradients = [p.grad for p in parameters if p.grad is not None]  # each with a leading E
-    norm = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients]).square().sum(0).sqrt()
-    if limit is not None and bool((norm > limit).any()):
-        factor = (limit / norm).clamp_max(1.0)
-        for gradient in gradients:
-            gradient.mul_(factor.view(-1, *[1] * (gradient.dim() - 1)))
-    return norm
-
-
 @torch.no_grad()
-def _culprit(model: LatentModel, batch: Batch, terms: Elbo) -> str:
+def _culprit(model: LatentModel, batches: Sequence[Batch], learn: Callable[[Batch], tuple[Elbo, Tensor]]) -> str:
     """The attribute that broke first: by its attributive proposal, its likelihood, or else the one that fits worst.
 
     All decoders and the collective proposal read every attribute, so what breaks one breaks them all; the attributive
     proposal reads its own alone.
     """
+    for batch in batches:
+        terms, loss = learn(batch)
+        if not bool(torch.isfinite(loss)):
+            break
     own = model.attribute_kl(batch)
     for broken in (terms.x_observed,) if own is None else (own * batch.usable, terms.x_observed):
         finite = torch.isfinite(broken.sum(dim=(0, 1)))

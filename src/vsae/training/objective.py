@@ -88,7 +88,7 @@ def objective(model: VSAE, batch: Batch, visible: Tensor, statistics: Statistics
     value = loss(terms, visible, model.config, model.balance)
     if model.config.match > 0 and model.config.proposal == "selective":
         disagreement = q.attributive.kl_to(q.collective) * (batch.usable & ~visible)
-        value = value + model.config.match * disagreement.sum(-1).mean(-1).sum()
+        value = value + disagreement.sum() * (model.config.match / batch.rows)
     return terms, value
 
 
@@ -98,6 +98,7 @@ def loss(terms: Elbo, visible: Tensor, config: VSAEConfig, balance: Tensor | flo
     `balance` (M,) weighs attributes, so that the many pixels of an image do not drown a label: the log-likelihood of d
     entries counts d^-balance. Numbers and levels count 1.
     """
-    kl = terms.kl * torch.where(visible, config.kl_visible, config.kl_hidden)
-    data = (terms.x_observed + config.e_step_weight * terms.x_unobserved) * balance
-    return -(data + config.mask_weight * terms.mask - kl).sum(-1).mean(-1).sum()
+    data = torch.add(terms.x_observed, terms.x_unobserved, alpha=config.e_step_weight) * balance
+    bound = torch.add(data, terms.mask, alpha=config.mask_weight)
+    bound = torch.addcmul(bound, terms.kl, torch.where(visible, config.kl_visible, config.kl_hidden), value=-1)
+    return bound.sum() / -visible.shape[-2]

@@ -33,7 +33,7 @@ class AdamW:
         self.mean, self.square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         # kept, because a fresh megabyte a step costs more than what is done with it
         self.found, self.update = torch.empty_like(self.weights), torch.empty_like(self.weights)
-        self.steps = torch.zeros((), device=self.weights.device)
+        self.steps = torch.zeros((), dtype=torch.float64, device=self.weights.device)
         columns = self.weights.split([p.numel() // members for p in self.parameters], dim=1)
         for parameter, weights in zip(self.parameters, columns, strict=True):
             parameter.data = weights.view(parameter.shape)

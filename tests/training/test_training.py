@@ -155,6 +155,39 @@ def test_a_member_trains_as_it_would_alone():
         torch.testing.assert_close(together[e : e + 1], alone, rtol=1e-3, atol=1e-4)
 
 
+def run_of(config, rows):
+    schema = every_kind()
+    columns, mask = rows_of(schema, rows)
+    data = Encoding.fit(schema, columns, mask).encode(columns, mask)
+    model = VSAE(schema, config)
+    model.fit_statistics(data)
+    return training_module._Run(model, data, None, learn, config, 0, None)
+
+
+def test_steps_that_are_prepared_together_read_what_each_alone_would():
+    config = VSAEConfig(**PLAIN).replace(members=2, batch_size=32, features="rich", gaussian=True, evaluate_every=None)
+    run = run_of(config, 96)
+    batches = list(run.batches())
+    assert [batch.rows for batch in batches] == [32, 32, 32]
+    for batch in batches:
+        assert 0 < (batch.usable & ~batch.visible).sum() < 0.5 * batch.usable.sum()
+        alone = run.model.read(batch.with_mask(batch.visible.clone())).readings
+        assert alone.keys() == batch.readings.keys() == {"levels", "numbers", "row"}
+        for name, reading in alone.items():
+            torch.testing.assert_close(batch.readings[name], reading)
+
+
+def test_an_epoch_shows_each_member_a_row_once_and_all_batches_are_alike():
+    run = run_of(SMALL.replace(members=2, evaluate_every=None), 101)  # 4 batches of 25, and one row to spare
+    shown = torch.cat([batch.values["gaussian"][..., 0] for batch in run.batches()], dim=1)  # heights, all different
+    assert shown.shape == (2, 100)
+    known = int((run.data.values["gaussian"][:, 0] != 0).sum())
+    for member in shown:
+        seen = member[member != 0]
+        assert known - 1 <= len(seen.unique()) == len(seen)
+    assert not torch.equal(*shown)
+
+
 def test_clipping_is_per_member():
     gradient = torch.tensor([[3.0, 4.0, 0.0], [0.3, 0.4, 0.0]])
     norm = clip_members(gradient, 1.0)

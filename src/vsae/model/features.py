@@ -59,13 +59,15 @@ class NumberFeatures(nn.Module):
                 self.knots[j] = _increasing(torch.quantile(_thinned(column), level)).float()
                 self.edges[j] = _edges(_thinned(column)).float()
 
-    def forward(self, numbers: Tensor) -> Tensor:
+    def forward(self, numbers: Tensor, scores: Tensor | None = None) -> Tensor:
+        """`scores`: their normal scores, where these are known."""
         if not self.rich:
             return numbers[..., None]
+        scores = (self._scores(numbers) if scores is None else scores).clamp(-_FARTHEST, _FARTHEST)
         clipped = numbers.clamp(-_FARTHEST, _FARTHEST)
         low, slope = self.edges[:, :-1], 1 / self.edges.diff(dim=-1)
         bins = torch.addcmul(-low * slope, numbers[..., None], slope).clamp_(0.0, 1.0)
-        return torch.cat([clipped[..., None], self._scores(numbers)[..., None], bins], dim=-1)
+        return torch.cat([clipped[..., None], scores[..., None], bins], dim=-1)
 
     @staticmethod
     def score(features: Tensor) -> Tensor:
@@ -91,7 +93,7 @@ class NumberFeatures(nn.Module):
         share = ((flat - x0) / (x1 - x0)).clamp(0.0, 1.0)
         scores = torch.lerp(self.scores[right - 1], self.scores[right], share)
         scores = scores + flat - flat.clamp(self.knots[:, :1], self.knots[:, -1:])
-        return scores.clamp(-_FARTHEST, _FARTHEST).T.reshape(numbers.shape)
+        return scores.T.reshape(numbers.shape)
 
 
 def _thinned(column: Tensor) -> Tensor:

@@ -125,7 +125,7 @@ class SeparateInput(_Input):
         if features is not None:
             if self.fills_missing:
                 features = self.filled(features, batch.mask[..., self.number_attributes, None])
-            found["numbers"] = torch.cat([features, *others], dim=-3).transpose(-2, -3).contiguous()
+            found["numbers"] = torch.cat([x.transpose(-2, -3) for x in (features, *others)], dim=-2)
         return found
 
     def forward(self, batch: Batch) -> Tensor:

@@ -107,8 +107,8 @@ class VSAE(LatentModel):
         features, estimate, others = self.number_features(batch), None, []
         if self.gaussian.width and features is not None:
             estimate = self.gaussian(batch, features)  # (E, B, D)
-            number = self.features.number(self.gaussian.scores(estimate, features.shape[-2]))
-            others = [self.features(number)]
+            scores = self.gaussian.scores(estimate, features.shape[-2])
+            others = [self.features(self.features.number(scores), scores)]
         readings = self.attributive.input.read(batch, features, others)
         readings |= self.collective.input.read(batch, features, estimate)
         return Batch(batch.values, batch.mask, batch.withheld, readings=readings)

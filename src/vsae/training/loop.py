@@ -31,7 +31,7 @@ from vsae.training.step import Step
 from vsae.training.validation import HeldOut
 
 # Cells of the steps that are prepared together: on a CPU no more than its caches hold, on a GPU half a gigabyte
-_CELLS_AHEAD = {"cpu": 2**15, "cuda": 2**21}
+_CELLS_AHEAD = {"cpu": 2**14, "cuda": 2**21}
 
 
 def train(
@@ -124,7 +124,7 @@ class _Run:
         if first == 0:
             self.order = torch.rand(self.members, self.data.rows, device=self.device).argsort(dim=1)
         entries = sum(variable.entries for variable in self.model.schema.variables)
-        most = max(1, _CELLS_AHEAD.get(self.device.type, 2**15) // (self.members * self.batch_size * entries))
+        most = max(1, _CELLS_AHEAD.get(self.device.type, 2**14) // (self.members * self.batch_size * entries))
         count = min(
             self.per_epoch - first, self.evaluate_every - self.step % self.evaluate_every, self.steps - self.step, most
         )

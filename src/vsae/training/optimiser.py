@@ -31,17 +31,20 @@ class AdamW:
         self.parameters, self.weight_decay, self.members = list(parameters), weight_decay, members
         self.weights = self._matrix([p.detach() for p in self.parameters])
         self.mean, self.square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
-        self.steps = torch.zeros((), device=self.weights.device)
+        # kept, because a fresh megabyte a step costs more than what is done with it
+        self.found, self.update = torch.empty_like(self.weights), torch.empty_like(self.weights)
+        self.steps = torch.zeros((), dtype=torch.float64, device=self.weights.device)
         columns = self.weights.split([p.numel() // members for p in self.parameters], dim=1)
         for parameter, weights in zip(self.parameters, columns, strict=True):
             parameter.data = weights.view(parameter.shape)
 
-    def _matrix(self, tensors: Iterable[Tensor]) -> Tensor:
-        return torch.cat([x.reshape(self.members, -1) for x in tensors], dim=1)
+    def _matrix(self, tensors: Iterable[Tensor], out: Tensor | None = None) -> Tensor:
+        return torch.cat([x.reshape(self.members, -1) for x in tensors], dim=1, out=out)
 
     def gradient(self, loss: Tensor) -> Tensor:
-        """(E, P)"""
-        return self._matrix(torch.autograd.grad(loss, self.parameters, allow_unused=True, materialize_grads=True))
+        """(E, P), overwritten by the next"""
+        found = torch.autograd.grad(loss, self.parameters, allow_unused=True, materialize_grads=True)
+        return self._matrix(found, out=self.found)
 
     @torch.no_grad()
     def step(self, gradient: Tensor, rate: Tensor | float) -> None:
@@ -49,9 +52,9 @@ class AdamW:
         self.mean.lerp_(gradient, 1 - _BETA1)
         self.square.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
         bias = torch.sqrt(1 - _BETA2**self.steps)  # of the square's root
-        size = rate * bias / (1 - _BETA1**self.steps)
-        self.weights.mul_(1 - rate * self.weight_decay)
-        self.weights.addcdiv_(self.mean * -size, self.square.sqrt().add_(_EPSILON * bias))
+        torch.sqrt(self.square, out=self.update).add_(_EPSILON * bias)
+        torch.div(self.mean, self.update, out=self.update).mul_(rate * bias / (1 - _BETA1**self.steps))
+        self.weights.mul_(1 - rate * self.weight_decay).sub_(self.update)
 
     def release(self) -> None:
         """Give the parameters memory of their own again."""

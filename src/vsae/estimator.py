@@ -154,7 +154,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             changes = dict(config or {})
             if unknown := sorted(changes.keys() - {setting.name for setting in fields(VSAEConfig)}, key=str):
                 raise ValueError(f"config has no setting {unknown[0]!r}; vsae.VSAEConfig lists the settings")
-            config = config_for(table.schema, encoded.n_rows, self.effort, **changes)
+            on_gpu = resolve_device(self.device).type == "cuda"
+            config = config_for(table.schema, encoded.n_rows, self.effort, gpu=on_gpu, **changes)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with training_progress(f"fitting {counted(encoded.n_rows, 'row')}", quiet=not self.verbose) as callback:
             fitted = fit(

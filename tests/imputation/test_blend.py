@@ -15,7 +15,7 @@ from vsae.model.config import VSAEConfig
 @pytest.fixture(scope="module")
 def checkerboard() -> tuple[Schema, dict[str, np.ndarray], np.ndarray]:
     rng = np.random.default_rng(0)
-    a, b = rng.uniform(0, 4, (2, 1200))
+    a, b = rng.uniform(0, 3, (2, 1200))
     field = ((np.floor(a) + np.floor(b)) % 2).astype(int)
     fee = np.exp(1.0 + field + 0.1 * rng.normal(size=1200))
     columns = {"a": a, "b": b, "field": field, "fee": fee}

@@ -46,12 +46,11 @@ def blend_with_trees(imputer: Imputer[Any], data: FitData, training: Batch, seed
     return Blend(trees, weight, {name: x for name, x in std.items() if name in weight}) if weight else None
 
 
-def refit_trees(blend: Blend | None, data: FitData, seed: int) -> Blend | None:
-    """With the withheld cells, too, and as many trees as suited those."""
+def refit_trees(blend: Blend | None, data: FitData, most: int, seed: int) -> Blend | None:
+    """With the withheld cells, too."""
     if blend is None:
         return None
-    wanted = torch.tensor([v.name in blend.weight for v in blend.trees.variables]) * blend.trees.count
-    return blend.with_trees(fit_trees(data.schema, data.batch, wanted, seed))
+    return blend.with_trees(fit_trees(data.schema, data.batch, most, seed, blend.weight))
 
 
 def _errors(data: FitData, shown: Batch, said: Trees) -> dict[str, float]:

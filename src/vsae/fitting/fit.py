@@ -26,6 +26,7 @@ from vsae.imputation.turns import turns_of
 from vsae.mechanism.choice import Mechanism, check_mechanism, tilts_of
 from vsae.mechanism.mask_regressions import fit_mask_regressions
 from vsae.model.config import VSAEConfig
+from vsae.model.latent_model import resolve_device
 from vsae.model.vsae import VSAE
 from vsae.training.em import learn
 from vsae.training.history import Callback
@@ -57,7 +58,7 @@ def fit(
     True
     """
     check_mechanism(mechanism, {variable.name: variable for variable in schema.variables})  # before a long training
-    config = config or config_for(schema, len(mask))
+    config = config or config_for(schema, len(mask), gpu=resolve_device(device).type == "cuda")
     data = FitData.of(schema, columns, mask, config, device)
     states = TrainingStates.beside(checkpoint_path)
     model, parts = split(VSAE, data, config, seed)
@@ -71,7 +72,7 @@ def fit(
         assessed = assess(fitted, data, parts, seed)
         fitted.relations = find_relations(fitted, data, parts.training, assessed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
-        fitted.blend = refit_trees(fitted.blend, data, seed)
+        fitted.blend = refit_trees(fitted.blend, data, config.trees, seed)
     fitted.calibration = calibrate(fitted, data, assessed, seed)
     fitted.tilts = tilts_of(fitted, columns, mask, mechanism, seed)
     fitted.mask_regressions = fit_mask_regressions(fitted, columns, mask, seed)

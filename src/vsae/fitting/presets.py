@@ -27,12 +27,20 @@ _SIZES = {
     "default": _Size(members=4, width=96, steps=11.0, most_steps=2000),
     "best": _Size(members=12, width=96, steps=16.0, most_steps=4000, batch_size=256),
 }
+# On a GPU members, width and batch cost next to nothing, so they are spent there.
+_SIZES_ON_GPU = {
+    "fast": _Size(members=8, width=128, steps=11.0, most_steps=1000, batch_size=256),
+    "default": _Size(members=16, width=256, steps=44.0, most_steps=2000, batch_size=512),
+    "best": _Size(members=24, width=256, steps=88.0, most_steps=6000, batch_size=512),
+}
+_FEW_ROWS_FOR_GPU = 1000  # which a wider network would learn by heart; they have the sizes of the next effort
 _FEWEST_STEPS = 150  # a table of 50 rows still needs the learning rate to rise and fall
-_MANY_ROWS = 50_000  # to impute so many takes longer than to fit; 4 draws of z err as little as 10
 _LONG = 4000  # rows; what is longer has more to tell than a few passes bring out, and is given steps in proportion
 
 
-def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes: Any) -> VSAEConfig:
+def config_for(
+    schema: Schema, rows: int, effort: Effort = "default", *, gpu: bool = False, **changes: Any
+) -> VSAEConfig:
     """The settings for a table of that shape; `changes` go over them.
 
     >>> from vsae.data.schema import real
@@ -45,6 +53,8 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
     if is_multimodal(schema):
         return VSAEConfig(**{**_multimodal(schema, rows, effort), **changes})
     size = _SIZES[effort]
+    if gpu:
+        size = _SIZES_ON_GPU[effort] if rows >= _FEW_ROWS_FOR_GPU else _SIZES["default" if effort == "fast" else "best"]
     steps = int(size.steps * math.sqrt(rows) * max(1.0, rows / _LONG))
     steps = min(max(steps, _FEWEST_STEPS), size.most_steps)
     settings: dict[str, Any] = {
@@ -56,8 +66,6 @@ def config_for(schema: Schema, rows: int, effort: Effort = "default", **changes:
         "data_net": NetShape(size.width, 1, residual=True),
         "mask_net": NetShape(size.width // 2, 1),
     }
-    if rows > _MANY_ROWS:
-        settings["latent_draws"] = 4
     return VSAEConfig(**{**settings, **changes})
 
 

@@ -126,18 +126,21 @@ def withhold(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, He
 
     Cells are the better use of a small table: every row is trained on, and many more cells are scored.
     """
-    order = torch.randperm(data.rows, device=data.mask.device)
+    device = data.mask.device
+    order, mask = torch.randperm(data.rows), data.mask.cpu()  # the same cells on every device
     most = _affordable_rows(schema, config, _MOST_VALIDATION_ROWS)
     if config.validation == "cells" or data.rows < _FEWEST_ROWS_TO_SPLIT:
-        scored = torch.zeros_like(data.mask)
+        scored = torch.zeros_like(mask)
         scored[order[:most]] = True
-        withheld = data.mask & scored & ~remask(data.mask, config.validation_share, config.validation_share)
-        training = Batch(data.values, data.mask, withheld)
-        return training, HeldOut.of(schema, training.take(order[:most]))
+        withheld = mask & scored & ~remask(mask, config.validation_share, config.validation_share)
+        training = Batch(data.values, data.mask, withheld.to(device))
+        return training, HeldOut.of(schema, training.take(order[:most].to(device)))
     held = max(1, min(int(data.rows * config.validation_share), most))
-    rows = data.take(order[:held])
-    withheld = rows.mask & ~remask(rows.mask, config.validation_remask, config.validation_remask)
-    return data.take(order[held:]), HeldOut.of(schema, Batch(rows.values, rows.mask, withheld))
+    shown = mask[order[:held]]
+    withheld = shown & ~remask(shown, config.validation_remask, config.validation_remask)
+    rows = data.take(order[:held].to(device))
+    validation = Batch(rows.values, rows.mask, withheld.to(device))
+    return data.take(order[held:].to(device)), HeldOut.of(schema, validation)
 
 
 # --- assess: what the model says of the withheld cells, while they still are withheld

@@ -38,7 +38,7 @@ _LEANING_LINE = 60.0  # twice the nats for a change of the common line by 1
 _LEANING_SHIFT = 30.0  # … and of a column's own shift
 
 # Where all columns together gain no more than chance might, nothing explains anything, and the trivial estimate stands.
-_LEAST_ERRORS, _LEAST_NATS = 2.0, 3.0
+_LEAST_NATS = 3.0
 
 _NEWTON_STEPS = 20  # of a convex function of one or two numbers: it is there after ten
 _MARGIN = 1e-9  # by which the likeliest level stays the likeliest
@@ -80,8 +80,11 @@ class Shrinkage:
                 trivial[variable.name] = np.asarray(seen.mean() if len(seen) else 0.0, dtype=np.float64)
             cells[variable.name] = x[hidden], estimates[variable.name][hidden]
         levels = {v.name for v in schema.variables if v.family in DISCRETE}
-        weight = _weights_of_numbers({n: c for n, c in cells.items() if n not in levels}, trivial)
-        weight |= _weights_of_levels({n: c for n, c in cells.items() if n in levels}, trivial)
+        weight, nats = _weights_of_numbers({n: c for n, c in cells.items() if n not in levels}, trivial)
+        weight_of_levels, more = _weights_of_levels({n: c for n, c in cells.items() if n in levels}, trivial)
+        weight |= weight_of_levels
+        if nats + more < _LEAST_NATS and any(len(x) for x, _ in cells.values()):
+            weight = dict.fromkeys(weight, 0.0)
         shrunk = cls(trivial, weight | vectors)
         return shrunk.scaled({n: c for n, c in cells.items() if n in levels})
 
@@ -180,8 +183,8 @@ def _log_mixed(share: NDArray[np.float64], frequency: NDArray[np.float64], weigh
     return np.asarray(mixed - mixed.max(axis=1, keepdims=True), dtype=np.float64)
 
 
-def _weights_of_numbers(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """One slope of truth over estimate a column, and what it is worth."""
+def _weights_of_numbers(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, float], float]:
+    """One slope of truth over estimate a column, and what it is worth; and what all gain together, in nats."""
     truth: dict[str, NDArray[np.float64]] = {}
     estimated: dict[str, NDArray[np.float64]] = {}
     for name, (x, estimate) in cells.items():
@@ -191,12 +194,10 @@ def _weights_of_numbers(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]
             d, e = d / size, e / size  # squares of 1e300 would overflow
             truth[name], estimated[name] = d / np.std(d), e / np.std(d)
     if not truth:
-        return dict.fromkeys(cells, 1.0)
+        return dict.fromkeys(cells, 1.0), 0.0
     common = _Slope.of(np.concatenate(list(truth.values())), np.concatenate(list(estimated.values())))
-    if common.value < _LEAST_ERRORS * common.error:
-        return dict.fromkeys(cells, 0.0)
     own = {name: _Slope.of(truth[name], estimated[name], common) for name in truth}
-    return {name: own.get(name, common).weight for name in cells}
+    return {name: own.get(name, common).weight for name in cells}, common.nats
 
 
 def _weight_of_vector(truth: NDArray[Any], estimate: NDArray[Any], std: NDArray[np.float64]) -> float:
@@ -238,6 +239,13 @@ class _Slope:
         return cls(value, math.sqrt(noise) / (squares + more), float(residual.mean()))
 
     @property
+    def nats(self) -> float:
+        """By which it explains the truth better than no slope does."""
+        if self.value <= 0:
+            return 0.0
+        return 0.5 * (self.value / self.error) ** 2 if self.error > 0 else math.inf
+
+    @property
     def weight(self) -> float:
         """Least for a slope that may be chance. One below 1 counts as 1 where it may be: the refit mends it."""
         if self.value <= 0:
@@ -245,18 +253,17 @@ class _Slope:
         return min(1.0, self.value + 2 * self.error) * self.value**2 / (self.value**2 + self.error**2)
 
 
-def _weights_of_levels(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Greatest likelihood, one weight a column, drawn towards the common one."""
+def _weights_of_levels(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, float], float]:
+    """Greatest likelihood, one weight a column, drawn towards the common one; and what that gains, in nats."""
     losses = {}
     for name, (x, share) in cells.items():
         mixed = np.stack([_log_mixed(share, trivial[name], w) for w in _WEIGHTS])  # (weights, cells, levels)
         log_true = np.take_along_axis(mixed, np.broadcast_to(x.astype(int), mixed.shape[:2])[..., None], axis=2)[..., 0]
         losses[name] = (np.log(np.exp(mixed).sum(axis=2)) - log_true).sum(axis=1)
     if not losses:
-        return {}
+        return {}, 0.0
     total = np.sum(list(losses.values()), axis=0)
-    if total[0] - total.min() < _LEAST_NATS:
-        return dict.fromkeys(losses, 0.0)
     common = _WEIGHTS[np.argmin(total)]
     leaning = _LEANING_LEVELS * (_WEIGHTS - common) ** 2
-    return {name: float(_WEIGHTS[np.argmin(loss + leaning)]) for name, loss in losses.items()}
+    weight = {name: float(_WEIGHTS[np.argmin(loss + leaning)]) for name, loss in losses.items()}
+    return weight, float(total[0] - total.min())

@@ -35,7 +35,7 @@ _RATE = 0.1
 _LEANING = 1.0  # cells of a leaf, towards no change
 _FEWEST_CELLS = 5  # on either side of a question
 _STEEPEST = 4.0  # change of a score by a leaf, before the rate
-_PATIENCE = 15  # trees without a better score
+_PATIENCE = 20  # trees without a better score
 _AT_MOST, _AT_MOST_AND_SEEN, _IS = range(3)  # kinds of questions
 
 
@@ -89,7 +89,7 @@ class BoostedTrees:
         """By variable, of rows (n, …): numbers in standard units (n,), probabilities of levels (n, levels)."""
         bins, out = self.bins(batch), {}
         for f, (variable, outputs) in enumerate(zip(self.variables, _outputs(self.variables), strict=True)):
-            if only is not None and variable.name not in only:
+            if outputs.start == outputs.stop or (only is not None and variable.name not in only):
                 continue
             trees = int(self.count[f])
             questions = Questions(*self.questions[:, f, :trees].long().to(bins.device))
@@ -107,21 +107,28 @@ class BoostedTrees:
         return cls(schema, **tensors)
 
 
-def fit_trees(schema: Schema, data: Batch, most: int | Tensor, seed: int = 0) -> BoostedTrees:
-    """To the usable cells of a data set (n, …): at most so many trees for each variable, as its withheld cells have it;
-    or as many as are given for each, (F,)."""
+def fit_trees(
+    schema: Schema, data: Batch, most: int, seed: int = 0, only: Collection[str] | None = None
+) -> BoostedTrees:
+    """To the usable cells of a data set (n, …), for all variables or some: at most so many trees for each, and no more
+    than do good in rows that they did not grow on."""
     rng = torch.Generator().manual_seed(seed)
     if data.rows > _MOST_ROWS:
         data = data.take(torch.randperm(data.rows, generator=rng)[:_MOST_ROWS].to(data.mask.device))
-    return _Growth(schema, data, most, rng).grown()
+    return _Growth(schema, data, rng, only).grown(most)
 
 
 def _blocks(schema: Schema) -> list[Block]:
     return [*schema.number_blocks, *(block for block in schema.blocks if block.family in DISCRETE)]
 
 
+def _sizes(variables: Sequence[Variable]) -> list[int]:
+    """How many outputs each has: none, where levels are too many."""
+    return [v.size if v.size <= _MOST_LEVELS else 0 for v in variables]
+
+
 def _outputs(variables: Sequence[Variable]) -> list[slice]:
-    ends = torch.tensor([0, *(v.size for v in variables)]).cumsum(0).tolist()
+    ends = torch.tensor([0, *_sizes(variables)]).cumsum(0).tolist()
     return [slice(a, b) for a, b in pairwise(ends)]
 
 
@@ -161,22 +168,21 @@ def _edges(x: Tensor, seen: Tensor) -> Tensor:
 class _Growth:
     """The moving parts of boosting: scores (O, n), to which every tree adds."""
 
-    def __init__(self, schema: Schema, data: Batch, most: int | Tensor, rng: torch.Generator) -> None:
+    def __init__(self, schema: Schema, data: Batch, rng: torch.Generator, only: Collection[str] | None) -> None:
         self.schema, self.rng, device = schema, rng, data.mask.device
         variables = [v for block in _blocks(schema) for v in block.variables]
         attributes = torch.tensor([i for block in _blocks(schema) for i in block.attributes], device=device)
-        sizes = torch.tensor([v.size for v in variables], device=device)
+        sizes = torch.tensor(_sizes(variables), device=device)
         self.owner = torch.repeat_interleave(sizes)  # variable of each output
         self.seen = data.usable[:, attributes].T.contiguous()  # (F, n)
-        self.held = (data.mask & ~data.usable)[:, attributes].T.contiguous()
         numbers = _numbers(schema, data)
         self.edges = _edges(numbers, self.seen[: len(numbers)])
         self.bins = _binned(schema, data.with_mask(data.usable), self.edges)
         self.width = int(self.bins.max()) + 1
         codes = _codes(schema, data)
         one_hot = [
-            row == torch.arange(v.size, device=device)[:, None]
-            for v, row in zip(variables[len(numbers) :], codes, strict=True)
+            row == torch.arange(size, device=device)[:, None]
+            for size, row in zip(_sizes(variables)[len(numbers) :], codes, strict=True)
         ]
         self.target = torch.cat([numbers, *(part.float() for part in one_hot)])  # (O, n)
         self.is_level = torch.tensor([v.family in DISCRETE for v in variables], device=device)
@@ -184,8 +190,9 @@ class _Growth:
         self.curvature = (sizes / (sizes - 1).clamp_min(1))[self.owner]
         self.start = self._start(sizes)
         self.scores = self.start[:, None].repeat(1, data.rows)
-        self.given = isinstance(most, Tensor)
-        self.most = most.to(device) if isinstance(most, Tensor) else torch.where(sizes > _MOST_LEVELS, 0, most)
+        wanted = [only is None or v.name in only for v in variables]
+        self.wanted = torch.tensor(wanted, device=device) & (sizes > 0)
+        self.predicted = self._predictions()
         kinds = torch.zeros(len(variables), self.width, 3, dtype=torch.bool, device=device)
         kinds[~self.is_level, :, :_IS] = True
         kinds[~self.is_level, 0, _IS] = True
@@ -200,23 +207,22 @@ class _Growth:
         mean = ((self.target * seen).sum(1) + added) / (seen.sum(1) + added * sizes[self.owner]).clamp_min(0.5)
         return torch.where(self.level_outputs, mean.clamp_min(1e-9).log(), mean)
 
-    def grown(self) -> BoostedTrees:
-        longest, variables = int(self.most.max()) if len(self.most) else 0, len(self.most)
-        questions = torch.zeros(3, variables, longest, _LEAVES - 1, dtype=torch.int16)
-        values = torch.zeros(len(self.owner), longest, _LEAVES)
-        count, best = torch.zeros_like(self.most), self._errors()
-        for step in range(longest):
-            still = self.most > step if self.given else (self.most > step) & (step - count < _PATIENCE)
-            growing = still.nonzero()[:, 0]
+    def grown(self, most: int) -> BoostedTrees:
+        variables = len(self.wanted)
+        questions = torch.zeros(3, variables, most, _LEAVES - 1, dtype=torch.int16)
+        values = torch.zeros(len(self.owner), most, _LEAVES)
+        gained = torch.zeros(variables, device=self.scores.device)
+        best, count = gained.clone(), torch.zeros_like(self.wanted, dtype=torch.long)
+        for step in range(most):
+            growing = (self.wanted & (step - count < _PATIENCE)).nonzero()[:, 0]
             if not len(growing):
                 break
-            asked, outputs, leaves = self._tree(growing)
+            asked, outputs, leaves, gain = self._tree(growing)
             questions[:, growing.cpu(), step] = torch.stack(list(asked)).to(torch.int16).cpu()
             values[outputs.cpu(), step] = leaves.cpu()
-            errors = self._errors()
-            better = still & (errors < best) if not self.given else still
-            count = torch.where(better, step + 1, count)
-            best = torch.where(better, errors, best)
+            gained = gained + gain
+            count = torch.where(gained > best, step + 1, count)
+            best = torch.maximum(gained, best)
         kept = int(count.max()) if variables else 0
         return BoostedTrees(
             self.schema, self.edges.cpu(), self.start.cpu(), count.cpu(),
@@ -231,21 +237,15 @@ class _Growth:
 
     def _by_variable(self, x: Tensor) -> Tensor:
         """Sums of the outputs of each variable, (F, …)."""
-        return x.new_zeros(len(self.most), *x.shape[1:]).index_add_(0, self.owner, x)
+        return x.new_zeros(len(self.wanted), *x.shape[1:]).index_add_(0, self.owner, x)
 
-    def _errors(self) -> Tensor:
-        """Mean squared error on the withheld cells, (F,)."""
-        held = self.held.any(0)
-        square = self._by_variable((self.target - self._predictions())[:, held] ** 2)
-        cells = self.held[:, held]
-        return (square * cells).sum(1) / cells.sum(1).clamp_min(1)
-
-    def _tree(self, growing: Tensor) -> tuple[Questions, Tensor, Tensor]:
-        """One more for each of some variables: its questions, their outputs, and the values of these in its leaves."""
-        predicted = self._predictions()
-        residual, rows = self.target - predicted, self._sample(_SHARE_OF_ROWS, _MOST_ROWS_OF_A_TREE)
+    def _tree(self, growing: Tensor) -> tuple[Questions, Tensor, Tensor, Tensor]:
+        """One more for each of some variables: its questions, their outputs, the values of these in its leaves; and by
+        how much the squared error falls in rows that it did not grow on, (F,)."""
+        predicted, residual = self.predicted, self.target - self.predicted
+        rows = self._sample(_SHARE_OF_ROWS, _MOST_ROWS_OF_A_TREE)
         questions = self._questions(growing, self._pulls(residual[:, rows]), rows)
-        place = torch.full_like(self.most, -1)
+        place = torch.full_like(self.wanted, -1, dtype=torch.long)
         place[growing] = torch.arange(len(growing), device=place.device)
         outputs = (place[self.owner] >= 0).nonzero()[:, 0]
         owner = self.owner[outputs]
@@ -258,7 +258,11 @@ class _Growth:
         values = pull / (total.scatter_add(1, leaf[:, rows], bend * weight) + _LEANING)
         values = _RATE * values.clamp(-_STEEPEST, _STEEPEST)
         self.scores[outputs] += values.gather(1, leaf)
-        return questions, outputs, values
+        self.predicted = self._predictions()
+        fresh = self.seen.clone()
+        fresh[:, rows] = False
+        fall = self._by_variable(residual**2 - (self.target - self.predicted) ** 2)
+        return questions, outputs, values, (fall * fresh).sum(1)
 
     def _sample(self, share: float, most: int) -> Tensor:
         rows = self.scores.shape[1]
@@ -271,12 +275,12 @@ class _Growth:
 
     def _asked(self) -> Tensor:
         """The variables that each may be asked about, (F, K)."""
-        variables = len(self.most)
+        variables = len(self.wanted)
         every = torch.arange(variables, device=self.scores.device).expand(variables, -1)
         if variables <= _MOST_ASKED:
             return every
         rows = self._sample(1.0, _ROWS_TO_CHOOSE_BY)
-        pulls = self._pulls((self.target - self._predictions())[:, rows])
+        pulls = self._pulls((self.target - self.predicted)[:, rows])
         self.asked, parts = every, []
         for some in every[0].split(max(1, _AT_ONCE // (variables * self.width * 3))):
             cells = self._cells(some, pulls, rows)

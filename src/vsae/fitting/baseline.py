@@ -11,6 +11,7 @@ from vsae.baselines import Baseline, learn
 from vsae.data.columns import Columns, Mask
 from vsae.data.randomness import private_rng
 from vsae.data.schema import Schema
+from vsae.fitting.blending import Fold
 from vsae.fitting.fitted import FittedModel
 from vsae.fitting.steps import FitData, assess, calibrate, kept_if_diverged, refit, split
 from vsae.model.config import VSAEConfig
@@ -38,9 +39,9 @@ def fit_baseline(
     fitted: FittedModel[Baseline] = FittedModel(model, data.encoding)
     with kept_if_diverged(fitted):
         fitted.history = train(model, parts.training, parts.held_out, learn=learn, seed=parts.seed, callback=callback)
-        assessed = assess(fitted, data, parts, seed)
+        assessed = assess(fitted, data, parts, [Fold()], seed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback)
-    fitted.calibration = calibrate(fitted, data, assessed, seed)
+    fitted.calibration = calibrate(fitted, data, assessed, [Fold()], seed)
     return fitted
 
 

@@ -7,7 +7,7 @@ go by it. Then it is given back, and training goes on for a little.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +22,12 @@ from vsae.data.encoding import Encoding
 from vsae.data.randomness import private_rng
 from vsae.data.remasking import remask
 from vsae.data.schema import Kind, Schema
+from vsae.fitting.blending import Fold
 from vsae.fitting.fitted import FittedModel
 from vsae.generation.marginals import MarginalMap
 from vsae.generation.rows import RowGenerator, generating_members
 from vsae.imputation import held_out
-from vsae.imputation.calibration import Calibration, HeldOutPredictions
+from vsae.imputation.calibration import Blocks, Calibration, HeldOutPredictions
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.linear_relations import LinearRelations
 from vsae.model.config import VSAEConfig
@@ -146,7 +147,7 @@ def withhold(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, He
 # --- assess: what the model says of the withheld cells, while they still are withheld
 
 
-def assess(imputer: Imputer[Any], data: FitData, parts: Split, seed: int) -> HeldOutPredictions:
+def assess(imputer: Imputer[Any], data: FitData, parts: Split, folds: Sequence[Fold], seed: int) -> HeldOutPredictions:
     """Of withheld cells, and of cells that were trained on, to compare with; of none where none were withheld."""
     training, found = parts.training, HeldOutPredictions()
     if training.withheld is None or not training.withheld.any():
@@ -158,8 +159,8 @@ def assess(imputer: Imputer[Any], data: FitData, parts: Split, seed: int) -> Hel
     if not _has_widths(imputer):
         return found
     batches = _calibration_batches(imputer, training, seed)
-    withheld_cells = held_out.withheld_cells(imputer, batches)
-    return replace(found, withheld=withheld_cells, trained=held_out.known_cells(imputer, batches, held_out.USUAL, seed))
+    trained = _known_cells(imputer, folds, training, held_out.USUAL, seed)
+    return replace(found, withheld=held_out.withheld_cells(imputer, batches), trained=trained)
 
 
 def find_relations(
@@ -214,17 +215,33 @@ def refit(
 # --- calibrate
 
 
-def calibrate(imputer: Imputer[Any], data: FitData, assessed: HeldOutPredictions, seed: int) -> Calibration:
+def calibrate(
+    imputer: Imputer[Any], data: FitData, assessed: HeldOutPredictions, folds: Sequence[Fold], seed: int
+) -> Calibration:
     """By what was assessed before the refit, and by known cells that are hidden for the purpose after it."""
-    return Calibration.fit(imputer.schema, with_known(imputer, data, assessed, seed), data.encoding.has_point_mass)
+    held = with_known(imputer, data, assessed, folds, seed)
+    return Calibration.fit(imputer.schema, held, data.encoding.has_point_mass)
 
 
-def with_known(imputer: Imputer[Any], data: FitData, assessed: HeldOutPredictions, seed: int) -> HeldOutPredictions:
+def with_known(
+    imputer: Imputer[Any], data: FitData, assessed: HeldOutPredictions, folds: Sequence[Fold], seed: int
+) -> HeldOutPredictions:
     if not _has_widths(imputer):
         return assessed
-    batches = _calibration_batches(imputer, data.batch, seed)
-    usual, sparse = (held_out.known_cells(imputer, batches, w, seed) for w in (held_out.USUAL, held_out.SPARSE))
+    usual, sparse = (_known_cells(imputer, folds, data.batch, w, seed) for w in (held_out.USUAL, held_out.SPARSE))
     return replace(assessed, usual=usual, sparse=sparse)
+
+
+def _known_cells(
+    imputer: Imputer[Any], folds: Sequence[Fold], data: Batch, shares: Sequence[float], seed: int
+) -> Blocks:
+    """Of all folds, in each by trees that grew on the others."""
+    parts = []
+    for rows, blend in folds:
+        some = data if rows is None else data.take(rows)
+        batches = _calibration_batches(imputer, some, seed, len(folds))
+        parts.append(held_out.known_cells(replace(imputer, blend=blend), batches, shares, seed))
+    return held_out.joined(parts)
 
 
 def _has_widths(imputer: Imputer[Any]) -> bool:
@@ -232,15 +249,15 @@ def _has_widths(imputer: Imputer[Any]) -> bool:
     return imputer.knows_every_subset and bool(imputer.schema.standardised_blocks)
 
 
-def _calibration_batches(imputer: Imputer[Any], data: Batch, seed: int) -> list[Batch]:
-    """Of some rows, if possible such as have withheld cells."""
+def _calibration_batches(imputer: Imputer[Any], data: Batch, seed: int, folds: int = 1) -> list[Batch]:
+    """Of some rows, if possible such as have withheld cells; of one of so many folds."""
     schema, config = imputer.schema, imputer.model.config
     with private_rng(seed, data.mask.device):
         rows = torch.randperm(data.rows, device=data.mask.device)
     if data.withheld is not None:
         rows = rows[data.withheld[rows].any(1).sort(descending=True, stable=True).indices]
     numbers = sum(variable.entries for block in schema.standardised_blocks for variable in block.variables)
-    most = min(_MOST_CALIBRATION_ROWS, max(64, _CALIBRATION_NUMBERS // (config.members * numbers)))
+    most = min(_MOST_CALIBRATION_ROWS, max(64, _CALIBRATION_NUMBERS // (config.members * numbers))) // folds + 1
     at_once = _affordable_rows(schema, config, most) // 8 + 1  # each has many ways and draws
     return [data.take(some).for_members() for some in rows[:most].split(at_once)]
 

@@ -27,6 +27,7 @@ from vsae.model.trees import BoostedTrees
 _LEANING = 30.0  # cells
 _LEAST = 0.05  # of a weight: less is not worth the time
 
+Cells = dict[str, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]  # variable → truth, by the model, by trees
 Trees = Mapping[str, Tensor]  # variable → what trees say of rows: numbers (n,) in standard units, probabilities
 
 
@@ -87,7 +88,7 @@ def in_natural_units(encoding: Encoding, trees: Trees, std: Mapping[str, float])
     return out
 
 
-def fit_weights(cells: Mapping[str, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> dict[str, float]:
+def fit_weights(cells: Cells) -> dict[str, float]:
     """By variable, from the truth, the model's and the trees' estimates of its withheld cells: (n,), or (n, levels),
     with ones for the truth; in units in which errors of one variable are like those of another.
 

@@ -31,7 +31,7 @@ def withheld_estimates(imputer: Imputer[Any], columns: Columns, mask: Mask, with
 
 def withheld_cells(imputer: Imputer[Any], batches: Sequence[Batch]) -> dict[str, Predictions]:
     """By block of numbers or vectors, of batches (1, B, …) with withheld cells."""
-    return _joined([_predictions(imputer, batch, batch.usable, batch.mask) for batch in batches])
+    return joined([_predictions(imputer, batch, batch.usable, batch.mask) for batch in batches])
 
 
 def known_cells(
@@ -40,7 +40,7 @@ def known_cells(
     """Likewise of known cells that are hidden for the purpose, such shares of them one after the other."""
     with private_rng(seed, imputer.device):
         shown = [(batch, remask(batch.usable, share, share)) for share in shares for batch in batches]
-    return _joined([_predictions(imputer, batch, visible, batch.usable) for batch, visible in shown])
+    return joined([_predictions(imputer, batch, visible, batch.usable) for batch, visible in shown])
 
 
 def _predictions(imputer: Imputer[Any], batch: Batch, visible: Tensor, known: Tensor) -> dict[str, Predictions]:
@@ -57,5 +57,5 @@ def _predictions(imputer: Imputer[Any], batch: Batch, visible: Tensor, known: Te
     return found
 
 
-def _joined(parts: Sequence[dict[str, Predictions]]) -> dict[str, Predictions]:
+def joined(parts: Sequence[dict[str, Predictions]]) -> dict[str, Predictions]:
     return {name: Predictions.joined([part[name] for part in parts]) for name in parts[0]}

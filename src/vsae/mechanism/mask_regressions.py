@@ -123,6 +123,8 @@ def _ridge(score: NDArray[np.float64], information: float, overlap: float = 1.0)
     >>> by_chance > 1000, 10 < strong < 15
     (True, True)
     """
+    if not len(score):
+        return _LEAST_RIDGE
     excess = (score**2).mean() / information - 1
     return float(max(_LEAST_RIDGE, information * overlap / max(excess, _LEAST_EXCESS)))
 

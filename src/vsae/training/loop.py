@@ -190,10 +190,10 @@ class _Run:
 
     @cached_property
     def identity(self) -> str:
-        """A hash of all that decides how training goes: settings, seed, starting weights, data and what is withheld."""
+        """A hash of all that decides how training goes, on any device: settings, seed, data and what is withheld."""
         digest = hashlib.sha256(json.dumps([self.config.to_json(), self.model.schema.to_json(), self.seed]).encode())
         batch = self.data
-        tensors = {**batch.values, "mask": batch.mask, "usable": batch.usable, **self.start}
+        tensors = {**batch.values, "mask": batch.mask, "usable": batch.usable}
         for name in sorted(tensors):
             digest.update(name.encode())
             digest.update(tensors[name].cpu().contiguous().numpy().data)

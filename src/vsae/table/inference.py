@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vsae.data.schema import NUMBERS, Kind
 from vsae.table.cells import CALENDAR, LABELS, Cells, Storage, scalars
 from vsae.table.errors import TableError
-from vsae.table.images import NotAnImage, is_bytes, is_path, shape_and_layout
+from vsae.table.images import NotAnImage, is_path, shape_and_layout, white_of
 from vsae.table.plan import ColumnPlan
 from vsae.table.specs import (
     TEMPORAL,
@@ -34,6 +34,7 @@ from vsae.table.units import EXACT, coarsest_unit, day_of, to_numbers
 
 # ours: where a column stops being a category, and where whole numbers stop being worth counting one by one
 _MOST_LEVELS = 1000
+_MOST_DECLARED = 10_000  # by a categorical dtype
 _MANY_LEVELS = 50  # above, a column whose values are mostly distinct is free text
 _FEW_CODES = 10  # no more different whole numbers than this, none of them rare, are codes or grades …
 _RARE = 0.01  # … while the rare values in a column's tail are those of a count
@@ -97,7 +98,7 @@ def _infer(name: str, facts: Facts) -> Spec:
     if facts.order is not None:
         return Ordinal() if len(facts.order) <= _MOST_LEVELS else Keep(f"{len(facts.order)} levels")
     if facts.categorical or facts.cells.storage in LABELS:
-        return _infer_labels(values)
+        return _infer_labels(values, facts.categorical)
     if values.dtype.kind == "b":
         return Binary()
     return _infer_real(to_numbers(values, "")) if facts.plain else _infer_number(name, facts.cells)
@@ -108,8 +109,15 @@ def _with_shape(plan: ColumnPlan, cells: Cells, spec: Image) -> ColumnPlan:
     first = cells.values[0]
     try:
         shape, layout = shape_and_layout(first, spec.shape)
+        white = white_of(first)
         plan = replace(
-            plan, shape=spec.shape or shape, layout=layout, whole=is_bytes(first), pixels=spec.pixels, low=0.0, high=1.0
+            plan,
+            shape=spec.shape or shape,
+            layout=layout,
+            whole=white > 1,
+            pixels=spec.pixels,
+            low=0.0,
+            high=float(white),
         )
     except NotAnImage as reason:
         raise TableError(f"column {plan.label!r} as image holds {reason}; use another kind") from None
@@ -117,15 +125,16 @@ def _with_shape(plan: ColumnPlan, cells: Cells, spec: Image) -> ColumnPlan:
     return plan
 
 
-def _infer_labels(values: NDArray[Any]) -> Spec:
+def _infer_labels(values: NDArray[Any], declared: bool) -> Spec:
+    """Whoever declares a category has decided that it is no free text."""
     distinct = set(scalars(values))
     n, d = len(values), len(distinct)
     length = sum(len(level) for level in distinct if isinstance(level, str)) / d
     if d == n > _FEW_ROWS:
         return Keep(f"an identifier: {n} values, all distinct")
-    if d > max(_MANY_LEVELS, n / 2) or (length > _LONG_TEXT and d > 2):
+    if not declared and (d > max(_MANY_LEVELS, n / 2) or (length > _LONG_TEXT and d > 2)):
         return Keep(f"free text: {d} distinct values in {n} cells, {length:.0f} characters each")
-    return Categorical() if d <= _MOST_LEVELS else Keep(f"{d} levels")
+    return Categorical() if d <= (_MOST_DECLARED if declared else _MOST_LEVELS) else Keep(f"{d} levels")
 
 
 def _infer_number(name: str, cells: Cells) -> Spec:

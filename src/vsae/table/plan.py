@@ -216,7 +216,7 @@ class ColumnPlan:
     def write(self, x: NDArray[Any], target: np.dtype[Any] | None) -> NDArray[Any]:
         """Level codes, or numbers in natural units → values for a column of numpy dtype `target` (None: any)."""
         if self.shape is not None:
-            return write_images(x, self.layout, self.whole)
+            return write_images(x, self.layout, int(self.high or 1))
         values = self._levels_at(x) if self.levels else self._values_at(np.asarray(x, dtype=np.float64), target)
         if target is not None and target.kind not in "OUT":
             return cast(values, target)

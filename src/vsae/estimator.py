@@ -68,8 +68,9 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     schema : dict, optional
         What a column is, where the inferred kind is wrong: a kind's name ("categorical"), a spec with bounds
         (`Count(max=120)`), or "keep" to leave the column as it is. `schema_` shows the kinds that were inferred.
-    missing_values : dict, optional
-        Codes of a column that stand for a missing value: `{"age": [-1, 999]}`.
+    missing_values : dict, value or list, optional
+        Codes of a column that stand for a missing value: `{"age": [-1, 999]}`; without a dict, codes of all columns:
+        `-999`.
     handle_unknown : {"keep", "error"}
         What to do with a level that `fit` has not seen, or a number outside its bounds: leave the cell as it is, or
         raise an error.
@@ -78,6 +79,9 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         least in squares and in counts; for prediction. "median": least absolute error; a column that is mostly 0 gets
         0. "draw": one draw of all missing cells of a row together, so that rows, spreads and correlations look like
         the observed ones. For inference, use `draw`, which gives several.
+    add_indicator : bool
+        Whether `transform` adds a column of booleans, `missingindicator_age`, for each column that had missing cells in
+        `fit`: True where the cell was missing. `imputed_mask` gives them as a table of their own.
     mechanism : {"auto", "ignorable", "self-masking"} or dict
         Why cells are missing. "ignorable": by chance, or because of what is observed; a missing cell is then like an
         observed one in a like row. "self-masking": because of their own value, as when high incomes are not told; how
@@ -115,9 +119,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self,
         *,
         schema: Mapping[Any, Any] | None = None,
-        missing_values: Mapping[Any, Any] | None = None,
+        missing_values: Any = None,
         handle_unknown: Literal["keep", "error"] = "keep",
         strategy: Strategy = "mean",
+        add_indicator: bool = False,
         mechanism: Mechanism = "auto",
         effort: Effort = "default",
         config: VSAEConfig | Mapping[str, Any] | None = None,
@@ -130,6 +135,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.missing_values = missing_values
         self.handle_unknown = handle_unknown
         self.strategy = strategy
+        self.add_indicator = add_indicator
         self.mechanism = mechanism
         self.effort = effort
         self.config = config
@@ -183,16 +189,27 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """X with its missing cells imputed, as `strategy` says. Never refits."""
         self._check_strategy()
         X, encoded = self._encoded(X)
-        if not encoded.n_rows:
-            return self.schema_.decode(X, encoded.columns)
+        self.schema_.warn_of_unknown(X)
+        filled = self.schema_.decode(X, self._imputed(encoded) if encoded.n_rows else encoded.columns)
+        return self.schema_.with_indicators(X, filled) if self.add_indicator else filled
+
+    def _imputed(self, encoded: Encoded) -> dict[str, NDArray[Any]]:
         cells = encoded.columns, encoded.mask
         if self.strategy == "mean":
-            columns = self.fitted_.impute(*cells)
-        elif self.strategy == "median":
-            columns = self.fitted_.median(*cells)
-        else:
-            columns = self.fitted_.draw(*cells, 1, seed=self._seed)[0]
-        return self.schema_.decode(X, columns)
+            return self.fitted_.impute(*cells)
+        if self.strategy == "median":
+            return self.fitted_.median(*cells)
+        return self.fitted_.draw(*cells, 1, seed=self._seed)[0]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The names of the columns that `transform` gives."""
+        names = super().get_feature_names_out(input_features)
+        return np.append(names, np.array(self.schema_.indicators, dtype=object)) if self.add_indicator else names
+
+    def imputed_mask(self, X: Any) -> Any:
+        """A table like X of booleans: True where `transform` fills a cell."""
+        check_is_fitted(self)
+        return self.schema_.imputed_mask(self._checked(X, reset=False))
 
     # --- multiple imputation
 
@@ -206,6 +223,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """
         n = _number("n", n)
         X, encoded = self._encoded(X)
+        self.schema_.warn_of_unknown(X)
         if not encoded.n_rows:
             return [self.schema_.decode(X, encoded.columns) for _ in range(n)]
         ids = None if row_ids is None else np.asarray(row_ids)
@@ -408,6 +426,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             "table": self.schema_.to_json(),
             "handle_unknown": self.handle_unknown,
             "strategy": self.strategy,
+            "add_indicator": self.add_indicator,
             "mechanism": dict(self.mechanism) if isinstance(self.mechanism, Mapping) else self.mechanism,
             "seed": self._seed,
         }
@@ -506,7 +525,7 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     there = resolve_device(device)
     with checkpoint.parts_of(path):
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
-        kept = {name: content[name] for name in ("handle_unknown", "strategy", "mechanism")}
+        kept = {name: content[name] for name in ("handle_unknown", "strategy", "add_indicator", "mechanism")}
         imputer = VSAEImputer(**kept, config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
         imputer._seed = int(content["seed"])

@@ -42,7 +42,7 @@ def test_categories_stay_of_the_dtype_they_are_of(dtype):
     table = Table.fit(X)
     lacking = table.decode(less, {"c": np.full(len(less), 2)})["c"]  # a category that is not among those of the column
     assert "c" in set(lacking)
-    assert lacking.dtype.categories.dtype == X["c"].dtype.categories.dtype
+    assert lacking.dtype.categories.dtype == less["c"].dtype.categories.dtype
 
 
 def test_a_declared_category_of_thousands_of_levels_is_one():

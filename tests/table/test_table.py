@@ -900,8 +900,6 @@ class TestOverrides:
             Table.fit(self.X, missing_values={"nope": [1]})
 
     def test_what_is_said_of_no_column(self) -> None:
-        with pytest.raises(TableError, match=r"missing_values=-1 does not say which column .*; pass a dict"):
-            Table.fit(self.X, missing_values=-1)  # type: ignore[arg-type]
         with pytest.raises(TableError, match=r"schema=\['age'\] does not say which column .*; pass a dict"):
             Table.fit(self.X, schema=["age"])  # type: ignore[arg-type]
 

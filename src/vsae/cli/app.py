@@ -5,6 +5,9 @@ Data goes to stdout or a file, everything else to stderr. Exit code 0: done; 1: 
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from vsae import __version__
-from vsae.cli.messages import fail, note, one_line_errors
+from vsae.cli.messages import fail, note, one_line_errors, warn
 from vsae.cli.options import (
     ColumnOptions,
     Format,
@@ -23,6 +26,7 @@ from vsae.cli.options import (
     TrainingOptions,
     with_options,
 )
+from vsae.table.errors import counted
 
 if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
@@ -66,6 +70,14 @@ def impute(
         ),
     ] = None,
     model: Annotated[Path | None, typer.Option(help="A fitted model. Default: one is fitted to IN.")] = None,
+    flags: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a table of 0 and 1 here, too: 1 where a cell was filled. Its format follows its name.",
+        ),
+    ] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Write the filled table over IN.")] = False,
     columns: ColumnOptions,
     training: TrainingOptions,
     seed: Seed = 0,
@@ -73,10 +85,13 @@ def impute(
     format: Format = None,
     text: TextOptions,
 ) -> None:
-    """Impute the missing values of a table. Every other character of a text file stays as it is."""
-    with one_line_errors(quiet):
+    """Impute the missing values of a table. Every other character of a text file stays as it is.
+
+    What was filled, and what was left and why, is said on stderr; exit code 1 where nothing could be filled.
+    """
+    with one_line_errors():
         from vsae.estimator import Strategy, load
-        from vsae.files import check_target
+        from vsae.files import check_target, write_table
 
         if draws and out == "-":
             raise typer.BadParameter("several tables need a file name: give -o", param_hint="--draws")
@@ -88,16 +103,29 @@ def impute(
             raise typer.BadParameter(
                 "a fitted model takes no --schema, --missing, --effort, --steps or --mechanism", param_hint="--model"
             )
+        out = table if in_place and out == "-" else out
         targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
+        for target in (*targets, *([flags] if flags else [])):
+            if is_same(target, table) and not (in_place and target == out):
+                fail(f"{target}: this is the table itself; name another file, or pass --in-place to write over it")
         check_target(out, format=format)
-        source = read(table, format, text, quiet)
+        if flags:
+            check_target(flags)
+        source = read(table, format, text, quiet, columns)
         imputer = load(model) if model else fitted(source, columns, training, seed, quiet)
+        imputer.set_params(add_indicator=False)  # --flags are a file of their own
         if strategy:
             imputer.set_params(strategy=strategy)
+        report_fills(imputer, source, quiet)
         tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
         for target, filled in zip(targets, tables, strict=True):
             source.write(target, filled, format=format)
             note(f"wrote {target}", quiet or target == "-")
+        if flags:
+            write_table(
+                flags, {str(f.label): (f.cells & (not f.left)).astype(int) for f in imputer.schema_.fills(source.data)}
+            )
+            note(f"wrote {flags}", quiet or flags == "-")
 
 
 @app.command()
@@ -114,13 +142,13 @@ def fit(
     text: TextOptions,
 ) -> None:
     """Fit a model to a table and save it. A fit that was interrupted continues when the command is run again."""
-    with one_line_errors(quiet):
+    with one_line_errors():
         from vsae.storage.atomic import check_place
 
         check_place(out)
-        if table != "-" and out.exists() and out.samefile(table):
+        if is_same(str(out), table):
             fail(f"{out}: this is the table itself; name another file for the model")
-        source = read(table, format, text, quiet)
+        source = read(table, format, text, quiet, columns)
         state = out.with_name(f".{out.name}.training")
         fitted(source, columns, training, seed, quiet, state).save(out)
         note(f"wrote {out}", quiet)
@@ -152,7 +180,7 @@ def sample(
     text: TextOptions,
 ) -> None:
     """Generate new rows like those that a model was fitted on. The options of text files are those of TABLE."""
-    with one_line_errors(quiet):
+    with one_line_errors():
         from vsae.estimator import load
         from vsae.files import check_target, write_table
 
@@ -179,7 +207,7 @@ def inspect(
     text: TextOptions,
 ) -> None:
     """Show the kinds of a table's columns and which cells are missing; or show what a model was fitted on."""
-    with one_line_errors(quiet=False):
+    with one_line_errors():
         from vsae.cli.console import show_model, show_table
         from vsae.estimator import load
         from vsae.table import Table
@@ -187,7 +215,7 @@ def inspect(
         if path != "-" and is_model(path):
             show_model(path, load(path))
             return
-        source = read(path, format, text, quiet=False)
+        source = read(path, format, text, quiet=False, columns=columns)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the table that is shown says the same
             table = Table.fit(source.data, schema=columns.specs(), missing_values=columns.missing_codes())
@@ -205,12 +233,12 @@ def mechanism(
     text: TextOptions,
 ) -> None:
     """Say what the missing cells of each column go with: other columns, other missing cells, their own value."""
-    with one_line_errors(quiet=False):
+    with one_line_errors():
         from vsae.data.encoding import Encoding
         from vsae.mechanism.report import mechanism_report
         from vsae.table import Table
 
-        source = read(table, format, text, quiet=False)
+        source = read(table, format, text, quiet=False, columns=columns)
         plans = Table.fit(source.data, schema=columns.specs(), missing_values=columns.missing_codes())
         cells, mask, _ = plans.encode(source.data)
         levels = {plan.name: plan.levels for plan in plans.modelled if plan.levels}
@@ -235,10 +263,13 @@ def demo(
 # --- the steps of the commands
 
 
-def read(path: str, format: str | None, text: TextOptions, quiet: bool) -> FileTable:
+def read(
+    path: str, format: str | None, text: TextOptions, quiet: bool, columns: ColumnOptions | None = None
+) -> FileTable:
     from vsae.files import read_table
 
-    source = read_table(path, format=format, delimiter=text.delimiter, encoding=text.encoding, na=text.missing_texts)
+    na = text.missing_texts + (columns.missing_texts if columns else ())
+    source = read_table(path, format=format, delimiter=text.delimiter, encoding=text.encoding, na=na)
     for message in source.notes:
         note(message, quiet)
     return source
@@ -255,8 +286,8 @@ def fitted(
     from vsae.estimator import VSAEImputer
     from vsae.fitting.presets import EFFORTS
     from vsae.fitting.steps import TrainingStates
+    from vsae.storage.checkpoint import FileFormatError
     from vsae.table import Image
-    from vsae.training.history import OtherTraining
 
     if training.effort not in EFFORTS:
         raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {training.effort!r}", param_hint="--effort")
@@ -274,11 +305,36 @@ def fitted(
         verbose=not quiet,
         checkpoint_path=state,
     )
+    states = TrainingStates.beside(state)
+    if any(path is not None and path.exists() for path in states):
+        note(f"continuing the fit that {state} is the state of", quiet)
     try:
         return imputer.fit(source.data)
-    except OtherTraining:  # left by a fit of another table or with other settings
-        TrainingStates.beside(state).remove()
+    except FileFormatError as error:  # damaged, foreign, or left by a fit of another table or with other settings
+        warn(f"{error}; this fit starts anew")
+        states.remove()
         return imputer.fit(source.data)
+
+
+def report_fills(imputer: VSAEImputer, source: FileTable, quiet: bool) -> None:
+    """Say how many cells of each column are filled, and which are left and why; fail where all are left."""
+    fills = [fill for fill in imputer.schema_.fills(source.data) if fill.count]
+    filled, left = [f for f in fills if not f.left], [f for f in fills if f.left]
+    absent = imputer.schema_.absent(source.data)
+    if absent:
+        names = ", ".join(repr(str(label)) for label in absent[:10]) + (", …" if len(absent) > 10 else "")
+        warn(f"the model knows columns that the table does not have, and they are not added: {names}")
+    for fill in left:
+        warn(f"{counted(fill.count, 'missing cell')} of column {str(fill.label)!r} left empty: {fill.left}")
+    if left and not filled:
+        fail(f"no missing cell could be filled; {counted(sum(f.count for f in left), 'cell')} would be left empty")
+    columns = ", ".join(f"{fill.label} {fill.count}" for fill in filled)
+    note(f"filled {counted(sum(f.count for f in filled), 'cell')}" + (f": {columns}" if filled else ""), quiet)
+
+
+def is_same(path: str, other: str) -> bool:
+    """Whether two paths are one file."""
+    return "-" not in (path, other) and os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 def is_model(path: str) -> bool:
@@ -292,14 +348,20 @@ def is_model(path: str) -> bool:
 
 
 def numbered(path: str, i: int) -> str:
-    """The i-th of several outputs.
+    """The i-th of several outputs; the number stands before the extensions of the format.
 
-    >>> numbered("out/filled.csv.gz", 3)
-    'out/filled.3.csv.gz'
+    >>> numbered("out/filled.csv.gz", 3), numbered("a.0.csv", 1), numbered("v1.2", 1)
+    ('out/filled.3.csv.gz', 'a.0.1.csv', 'v1.2.1')
     """
-    target = Path(path)
-    stem, dot, rest = target.name.partition(".")
-    return str(target.with_name(f"{stem}.{i}{dot}{rest}"))
+    from vsae.files import COMPRESSIONS, FORMATS
+
+    target, kept = Path(path), ""
+    stem = target.name
+    for known in (COMPRESSIONS, FORMATS):
+        root, extension = os.path.splitext(stem)
+        if extension.lower() in known:
+            stem, kept = root, extension + kept
+    return str(target.with_name(f"{stem}.{i}{kept}"))
 
 
 def conditions(imputer: VSAEImputer, options: list[str] | None) -> dict[Any, Any]:
@@ -331,4 +393,5 @@ def report_distances(found: DistanceToClosest | None) -> None:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that half-written files are removed
     app()

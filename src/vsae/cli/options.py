@@ -25,7 +25,7 @@ Input = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="The seed of all random numbers.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes; warnings stay.")]
 Format = Annotated[
     str | None,
     typer.Option(help="The file format, where the name does not tell it: csv, tsv, jsonl, parquet or feather."),
@@ -68,7 +68,10 @@ class ColumnOptions:
     ] = None
     missing: Annotated[
         list[str] | None,
-        typer.Option(help="Codes of a column that stand for a missing value: age=-1,999. May be repeated."),
+        typer.Option(
+            help="Codes that stand for a missing value: age=-1,999 in one column, --missing=-999 in all columns. May "
+            "be repeated."
+        ),
     ] = None
 
     def specs(self) -> dict[str, Any] | None:
@@ -87,18 +90,22 @@ class ColumnOptions:
             raise ValueError(f'{self.schema}: the schema must be a JSON object such as {{"zip": "categorical"}}')
         return {name: spec_from_json(name, value) for name, value in content.items()}
 
-    def missing_codes(self) -> dict[str, list[Any]] | None:
+    def missing_codes(self) -> dict[str | None, list[Any]] | None:
+        """By column; under None those of all columns.
+
+        >>> ColumnOptions(missing=["age=-1,999", "-9"]).missing_codes()
+        {'age': [-1, 999], None: [-9]}
         """
-        >>> ColumnOptions(missing=["age=-1,999", "town=unknown"]).missing_codes()
-        {'age': [-1, 999], 'town': ['unknown']}
-        """
-        codes: dict[str, list[Any]] = {}
+        codes: dict[str | None, list[Any]] = {}
         for option in self.missing or ():
-            name, equals, values = option.partition("=")
-            if not equals:
-                raise ValueError(f"--missing {option}: write it as column=code,code")
-            codes.setdefault(name, []).extend(map(literal, values.split(",")))
+            name, equals, values = option.rpartition("=")
+            codes.setdefault(name if equals else None, []).extend(map(literal, values.split(",")))
         return codes or None
+
+    @property
+    def missing_texts(self) -> tuple[str, ...]:
+        """The codes of all columns as a text file has them: there they must not keep dates from being dates."""
+        return tuple(text for option in self.missing or () if "=" not in option for text in option.split(","))
 
 
 @dataclass(frozen=True)

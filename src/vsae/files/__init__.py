@@ -35,6 +35,7 @@ from vsae.files.dialect import DELIMITED, checked_delimiter
 from vsae.files.jsonlines import JsonLines
 from vsae.files.storage import COMPRESSIONS, FORMATS, AnyPath, FileError, FileFormat
 from vsae.files.values import Columns, plain_values
+from vsae.table.missing_codes import DEFAULT_NA
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,10 +51,6 @@ __all__ = [
     "read_table",
     "write_table",
 ]
-
-#: Texts that stand for a missing value, spaces around them aside. An empty cell always does.
-#: "?" and "." are the codes of the UCI sets and of SAS; pass `na=` where one of these is a value of yours.
-DEFAULT_NA: tuple[str, ...] = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
 
 TableData: TypeAlias = "Mapping[str, Any] | pyarrow.Table"
 
@@ -79,11 +76,18 @@ class FileTable:
         """
         _refuse_images(str(path), filled)
         target = storage.format_of(path, format, default=self.format.name)
+        filled = self._own(filled)
         if target.name in self.layout.formats:
             content = self.layout.render(filled, self.data, target.name)
         else:
             content = _dump(str(path), filled, target.name)
         storage.write_bytes(path, content, target.compression)
+
+    def _own(self, filled: TableData) -> TableData:
+        """Without columns that the file does not have: only its missing cells change, whatever the format."""
+        if isinstance(filled, Mapping):
+            return {name: filled[name] for name in self.data if name in filled}
+        return filled.select([name for name in self.data.column_names if name in filled.column_names])
 
 
 def read_table(
@@ -117,6 +121,7 @@ def read_table(
         columns, layout = jsonlines.read(source, text, frozenset(() if tuple(na) == DEFAULT_NA else na))
     else:
         columns, layout = delimited.read(source, text, found.name, delimiter, frozenset(na) | {""})
+        notes += layout.notes
     return FileTable(columns, found, source.encoding, notes, layout)
 
 

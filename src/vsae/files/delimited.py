@@ -6,16 +6,19 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from vsae.data.schema import repeated
 from vsae.files.dialect import DELIMITED, Dialect, unquote
-from vsae.files.notations import Notation, Text, filled_texts, notation_of
+from vsae.files.notations import Decimal, Notation, Text, Unknown, Whole, filled_texts, notation_of
 from vsae.files.storage import FileError, TextSource
 from vsae.files.values import Columns, as_text, with_missing
 from vsae.table.errors import counted
+from vsae.table.missing_codes import is_never_a_number
+
+_FEW_WORDS = 5  # among numbers, that may stand for missing values
 
 
 @dataclass
@@ -32,6 +35,7 @@ class Delimited:
     rows: list[int]  # index of each row in records
     notations: dict[str, Notation]
     quoted: dict[str, bool]  # whether all observed cells of a column are in quotes, so that filled ones are too
+    notes: tuple[str, ...] = ()  # on cells that were not taken for what they are at first sight
 
     def render(self, filled: Any, data: Columns, target: str) -> bytes:
         records = self.records.copy()
@@ -88,9 +92,12 @@ def read(
     columns: Columns = {}
     notations: dict[str, Notation] = {}
     quoted: dict[str, bool] = {}
+    notes = []
     for name, column in zip(names, cells.columns(), strict=True):
-        columns[name], notations[name], quoted[name] = _parse_column(column, dialect.delimiter, na)
-    return columns, Delimited(source, format, dialect, records, header, rows, notations, quoted)
+        found = _parse_column(column, dialect.delimiter, na)
+        columns[name], notations[name], quoted[name] = found.values, found.notation, found.quoted
+        notes += [f"{source.where}: column {name!r}: {said}" for said in found.said]
+    return columns, Delimited(source, format, dialect, records, header, rows, notations, quoted, tuple(notes))
 
 
 def dump(columns: Mapping[str, list[Any]], delimiter: str) -> str:
@@ -131,11 +138,19 @@ class _Cells:
             pieces.clear()
 
 
-def _parse_column(cells: list[str], delimiter: str, na: frozenset[str]) -> tuple[np.ndarray, Notation, bool]:
-    """(typed values, notation, whether all observed cells are in quotes), worked out on the different cells only.
+class _Parsed(NamedTuple):
+    values: np.ndarray
+    notation: Notation
+    quoted: bool  # whether all observed cells are in quotes
+    said: list[str]  # of cells that were not taken for what they are at first sight
 
-    >>> _parse_column(["1", "", "3", "1"], ",", frozenset([""]))
-    (array([ 1., nan,  3.,  1.]), Whole(missing=True), False)
+
+def _parse_column(cells: list[str], delimiter: str, na: frozenset[str]) -> _Parsed:
+    """The typed values and their notation, worked out on the different cells only.
+
+    >>> _parse_column(["1", "", "3", "-"], ",", frozenset([""]))
+    _Parsed(values=array([ 1., nan,  3., nan]), notation=Whole(missing=True), quoted=False, said=["'-' was read as
+    missing"])
     """
     # Of cells that are mostly different, the different ones are not worth finding.
     sample = cells[:4096]
@@ -145,15 +160,41 @@ def _parse_column(cells: list[str], delimiter: str, na: frozenset[str]) -> tuple
     bare = list(map(str.strip, texts))
     absent = list(map(na.__contains__, bare))
     observed = [text for text, gone in zip(bare, absent, strict=True) if not gone]
-    notation = notation_of(observed, any(absent), delimiter)
-    if isinstance(notation, Text):  # whose spaces are its own
-        observed = [text for text, gone in zip(texts, absent, strict=True) if not gone]
+    notation, said = notation_of(observed, any(absent), delimiter), []
+    if isinstance(notation, Text):
+        words = list(filter(is_never_a_number, observed))
+        less = notation_of([text for text in observed if not is_never_a_number(text)], True, delimiter)
+        if words and not isinstance(less, Text | Unknown):
+            notation, said = less, [f"{_listed(words)} {_was(words)} read as missing"]
+            absent = [gone or is_never_a_number(text) for text, gone in zip(bare, absent, strict=True)]
+            observed = [text for text, gone in zip(bare, absent, strict=True) if not gone]
+        else:
+            said = _almost_numbers(observed)
+            observed = [text for text, gone in zip(texts, absent, strict=True) if not gone]  # spaces are the text's own
     values = with_missing(absent, notation.parse(observed))
     if repeated:
         place = {cell: number for number, cell in enumerate(different)}
         values = values[np.fromiter(map(place.__getitem__, cells), dtype=np.intp, count=len(cells))]
     quoted = bool(observed) and all(gone or raw.startswith('"') for raw, gone in zip(different, absent, strict=True))
-    return values, notation, quoted
+    return _Parsed(values, notation, quoted, said)
+
+
+def _almost_numbers(texts: list[str]) -> list[str]:
+    """What to say of a text column that is numbers but for a few words."""
+    words = list(
+        dict.fromkeys(text for text in texts if not isinstance(notation_of([text], True, ","), Whole | Decimal))
+    )
+    if not 0 < len(words) <= min(_FEW_WORDS, len(texts) / 5):
+        return []
+    return [f"its cells are numbers but for {_listed(words)}; if that stands for a missing value, say so with --na"]
+
+
+def _listed(texts: list[str]) -> str:
+    return ", ".join(map(repr, dict.fromkeys(texts)))
+
+
+def _was(texts: list[str]) -> str:
+    return "was" if len(set(texts)) == 1 else "were"
 
 
 def _names(where: str, header: list[str]) -> list[str]:

@@ -16,6 +16,7 @@ from vsae.files.notations import Boolean, Decimal, IsoDate, IsoMoment, Notation,
 from vsae.files.storage import FileError, TextSource
 from vsae.files.values import Columns, with_missing
 from vsae.table.cells import objects
+from vsae.table.missing_codes import is_never_a_number
 
 
 @dataclass
@@ -84,6 +85,11 @@ def _column(values: list[Any], na: frozenset[str]) -> tuple[np.ndarray, Notation
     absent = [value is None for value in values]
     observed = [value for value in values if value is not None]
     types = set(map(type, observed))
+    if len(types) > 1 and str in types:  # words among numbers
+        values = [None if isinstance(value, str) and is_never_a_number(value) else value for value in values]
+        absent = [value is None for value in values]
+        observed = [value for value in values if value is not None]
+        types = set(map(type, observed))
     mixed = Unknown(functools.partial(json.dumps, default=str))  # nested values, several types, or none at all
     if not observed:
         return np.full(len(values), np.nan), mixed

@@ -1,9 +1,9 @@
 """Cells that are images: arrays, images of Pillow, or paths of files; to channels-first arrays and back.
 
-An array is (H, W), (H, W, C) or (C, H, W), with bytes, with 16 bits (uint16) or with shares of white. A path is opened with Pillow, turned
-grey or coloured and resized to the column's shape; 16 bits of grey are read as shares of white. Imputed images come
-back as arrays in the layout of the column, of bytes or of 16 bits where these came; of files, as (H, W) or (H, W, C)
-bytes.
+An array is (H, W), (H, W, C) or (C, H, W), with bytes, with 16 bits (uint16) or with shares of white. A path is opened
+with Pillow, turned grey or coloured and resized to the column's shape; 16 bits of grey are read as shares of white.
+Imputed images come back as arrays in the layout of the column, of bytes or of 16 bits where these came; of files, as
+(H, W) or (H, W, C) bytes.
 """
 
 from __future__ import annotations

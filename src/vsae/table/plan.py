@@ -57,7 +57,17 @@ _HOLDERS = {
     Storage.TIME: "O",
     Storage.INTERVAL: "O",
 }
-_TYPED = ("label", "levels", "missing_codes", "constant", "min", "max", "low", "high")  # JSON needs to be told
+_TYPED = (
+    "label",
+    "levels",
+    "missing_codes",
+    "suspected",
+    "constant",
+    "min",
+    "max",
+    "low",
+    "high",
+)  # JSON needs to be told
 
 
 class Oddity(NamedTuple):
@@ -89,6 +99,7 @@ class ColumnPlan:
     exponent: int = 0  # of decimals
     constant: float | None = None  # the only number seen, or the one to put where none was
     missing_codes: tuple[Any, ...] = ()
+    suspected: tuple[Any, ...] = ()  # of being one
     missing: float = 0.0  # share, in fit
     shape: Shape | None = None  # of images
     layout: Layout = "HW"  # in which they come back
@@ -264,13 +275,14 @@ class ColumnPlan:
             return self.why or "as asked"
         if self.shape is not None:
             return f"{'×'.join(map(str, self.shape))} pixels"
+        doubts = [f"{self.show_value(code)} may stand for missing" for code in self.suspected]
         if self.levels:
             shown = ", ".join(map(str, self.levels[:6])) + (", …" if len(self.levels) > 6 else "")
-            return f"{counted(len(self.levels), 'level')}: {shown}"
+            return "; ".join([f"{counted(len(self.levels), 'level')}: {shown}", *doubts])
         bounds = [f"{sign} {self.show(x)}" for sign, x in (("≥", self.min), ("≤", self.max)) if x is not None]
         if self.storage is Storage.TIME and self._bounds == day_of(self.unit):
             bounds = []  # nobody asks for them
-        return ", ".join([f"{self.show(self.low)} … {self.show(self.high)}", *bounds])
+        return "; ".join([", ".join([f"{self.show(self.low)} … {self.show(self.high)}", *bounds]), *doubts])
 
     def show(self, x: float | None) -> str:
         """A number of this column as a person writes it: a time of day, a date or a duration where it is one."""
@@ -280,6 +292,10 @@ class ColumnPlan:
             return f"{x:g}"
         times = to_times(np.array([x]), self.unit, self._time_kind, None)
         return str(_time_of_day(scalars(times)[0]) if self.storage is Storage.TIME else times[0])
+
+    def show_value(self, value: Any) -> str:
+        """A value of the user's table as a person writes it."""
+        return f"{value:g}" if isinstance(value, float) else str(value)
 
     def to_json(self) -> dict[str, Any]:
         data = {each.name: getattr(self, each.name) for each in fields(self)}

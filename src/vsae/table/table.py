@@ -17,9 +17,22 @@ from vsae.table.cells import Bools, Cells, coded, is_null, objects, scalar, scal
 from vsae.table.containers import BACKENDS, View, stacked, view_of
 from vsae.table.errors import DataWarning, TableError, counted
 from vsae.table.inference import Facts, planned
+from vsae.table.missing_codes import never_numbers, suspected
 from vsae.table.plan import ColumnPlan, Oddity
 from vsae.table.specs import Spec, as_spec
 from vsae.table.typed_json import Unsaveable
+
+
+class Fill(NamedTuple):
+    """What becomes of the missing cells of one column of a user's table: they are all filled, or all left."""
+
+    label: Hashable
+    cells: Bools  # (n,), the missing ones
+    left: str = ""  # why; empty: they are filled
+
+    @property
+    def count(self) -> int:
+        return int(self.cells.sum())
 
 
 class Encoded(NamedTuple):
@@ -55,7 +68,7 @@ class Table:
         X: Any,
         *,
         schema: Mapping[Any, Any] | None = None,
-        missing_values: Mapping[Any, Any] | None = None,
+        missing_values: Any = None,
     ) -> Table:
         """Look at every column once. One warning names those that can't be modelled, and why."""
         view = view_of(X)
@@ -64,8 +77,7 @@ class Table:
             raise TableError(f"the table has {size}; fit needs at least one of each")
         names = _names(view)
         specs = {label: as_spec(label, asked) for label, asked in _by_label("schema", schema, names).items()}
-        given = _by_label("missing_values", missing_values, names)
-        codes = {label: _as_codes(label, each) for label, each in given.items()}
+        codes = _codes_by_label(missing_values, names)
         plans = tuple(
             _plan_column(view, label, name, specs.get(label), codes.get(label, ())) for label, name in names.items()
         )
@@ -76,6 +88,13 @@ class Table:
             columns = ", ".join(kept)
             remedy = "to model one, give it a kind in schema"
             _warn(f"these columns are not modelled and come back as they are: {columns}; {remedy}")
+        for plan in plans:
+            if plan.suspected and plan.kind:
+                codes_of = " and ".join(map(plan.show_value, plan.suspected))
+                _warn(
+                    f"column {plan.label!r}: {codes_of} may stand for a missing value; if so, say it with "
+                    f"missing_values={{{plan.label!r}: {[*plan.suspected]!r}}}, or --missing in the shell"
+                )
         return cls(plans, view.container)
 
     @cached_property
@@ -141,6 +160,64 @@ class Table:
             elif len(where):
                 changed[label] = view.backend.fill(column, where, plan.write(x[where], target))
         return view.rebuild(changed)
+
+    def fills(self, X: Any) -> list[Fill]:
+        """What `decode` does with the missing cells of each column of X, in its order."""
+        view = view_of(X)
+        plans = {label: plan for plan, label in self._located(view)}
+        found = []
+        for label, column in view.columns.items():
+            plan = plans.get(label)
+            cells = view.backend.missing(column, plan.missing_codes if plan else ())
+            found.append(Fill(label, cells, self._left(label, plan)))
+        return found
+
+    def _left(self, label: Hashable, plan: ColumnPlan | None) -> str:
+        """Why the missing cells of a column are left; empty where they are not."""
+        if plan is None:
+            alike = [p.label for p in self.modelled if _alike(p.label) == _alike(label)]
+            return "the model does not know this column" + (f"; it knows {alike[0]!r}" if alike else "")
+        if plan.kind is None and plan.constant is None:
+            return f"not modelled: {plan.why or 'as asked'}"
+        return ""
+
+    def warn_of_unknown(self, X: Any) -> None:
+        """Of columns that were renamed since the fit, or never were in it, and have missing cells."""
+        known = {label for _, label in self._located(view_of(X))}
+        left = [f"{f.label!r} ({f.left})" for f in self.fills(X) if f.label not in known and f.count]
+        if left:
+            _warn(f"the missing cells of these columns are left as they are: {', '.join(left)}")
+
+    def absent(self, X: Any) -> list[Hashable]:
+        """The modelled columns that X lacks."""
+        view = view_of(X)
+        return [plan.label for plan, label in self._located(view) if plan.kind and label not in view.columns]
+
+    def imputed_mask(self, X: Any) -> Any:
+        """A table like X of booleans: True where `decode` fills a cell."""
+        view = view_of(X)
+        filled = {fill.label: fill.cells & (not fill.left) for fill in self.fills(X)}
+        if view.container == "array":
+            return np.stack(list(filled.values()), axis=1)
+        return view.rebuild({label: view.backend.new(cells, None) for label, cells in filled.items()})
+
+    def with_indicators(self, X: Any, filled: Any) -> Any:
+        """`filled` and, at its end, a column of booleans for each column of fit that had missing cells."""
+        view, masks = view_of(filled), {fill.label: fill.cells for fill in self.fills(X)}
+        n = view.n
+        marked = [masks.get(label, np.ones(n, np.bool_)) for label in self._indicated(view_of(X))]
+        if view.container == "array":
+            return np.column_stack([filled, *(mask.astype(filled.dtype) for mask in marked)])
+        new = {name: view.backend.new(mask, None) for name, mask in zip(self.indicators, marked, strict=True)}
+        return view.rebuild(new)
+
+    def _indicated(self, view: View) -> list[Hashable]:
+        return [label for plan, label in self._located(view) if plan.kind is not None and plan.missing > 0]
+
+    @property
+    def indicators(self) -> list[str]:
+        """The names of the columns that `with_indicators` adds, as scikit-learn has them."""
+        return [f"missingindicator_{plan.label}" for plan in self.modelled if plan.missing > 0]
 
     def hide(self, X: Any, hidden: Bools) -> Any:
         """A table like X, with missing cells where `hidden` (n, M) is True; a dtype without any becomes one with."""
@@ -248,10 +325,12 @@ class Table:
 def _plan_column(view: View, label: Hashable, name: str, asked: Spec | None, codes: tuple[Any, ...]) -> ColumnPlan:
     backend, column = view.backend, view.columns[label]
     cells = backend.cells(column, codes)
+    if cells.why and (texts := never_numbers(backend.mixed(column))):  # numbers, and words that say there is none
+        cells, codes = backend.cells(column, codes + texts), codes + texts
     facts = Facts(cells, backend.categorical(column), backend.order(column), view.plain)
     missing = 1 - float(cells.observed.mean())
     blank = ColumnPlan(name, label, None, storage=cells.storage, missing_codes=codes, missing=missing)
-    plan = planned(blank, facts, asked)
+    plan = planned(replace(blank, suspected=suspected(cells.values)), facts, asked)
     _refuse_images(plan, view.container, backend)  # now, not after training
     try:
         return replace(plan, dtype=backend.describe(column)) if plan.kind else plan
@@ -304,6 +383,17 @@ def _by_label(what: str, given: Mapping[Any, Any] | None, names: dict[Hashable, 
     return {labels[key]: value for key, value in given.items()}
 
 
+def _codes_by_label(given: Any, names: dict[Hashable, str]) -> dict[Hashable, tuple[Any, ...]]:
+    """The missing codes of each column; those of all columns stand alone or under None, and count as text, too."""
+    if given is not None and not isinstance(given, Mapping):
+        given = {None: given}
+    given = dict(given or {})
+    of_all = () if None in names else _as_codes(None, given.pop(None, ()))
+    of_all += tuple(str(code) for code in of_all if not isinstance(code, str))
+    own = {label: _as_codes(label, each) for label, each in _by_label("missing_values", given, names).items()}
+    return {label: own.get(label, ()) + of_all for label in names}
+
+
 def _as_codes(label: Hashable, given: Any) -> tuple[Any, ...]:
     """The missing codes of a column, from one or several; a null is missing anyway."""
     several = np.iterable(given) and not isinstance(given, str | bytes)
@@ -320,6 +410,11 @@ def _complaint(plan: ColumnPlan, cells: Cells, odd: Oddity) -> str:
     first, *others = dict.fromkeys(scalars(cells.values[odd.cells]))
     more = f" (and {counted(len(others), 'more value')})" if others else ""
     return f"column {plan.label!r}: {first!r}{more} {odd.why}"
+
+
+def _alike(label: Hashable) -> str:
+    """The same for labels that differ in case, blanks and punctuation only."""
+    return "".join(filter(str.isalnum, str(label).lower()))
 
 
 def _some(names: Iterable[Any]) -> str:

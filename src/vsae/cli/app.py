@@ -116,8 +116,9 @@ def impute(
         imputer.set_params(add_indicator=False)  # --flags are a file of their own
         if strategy:
             imputer.set_params(strategy=strategy)
-        report_fills(imputer, source, quiet)
+        warnings.filterwarnings("ignore", message="the missing cells of these columns are left")  # it is said below
         tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
+        report_fills(imputer, source, quiet)
         for target, filled in zip(targets, tables, strict=True):
             source.write(target, filled, format=format)
             note(f"wrote {target}", quiet or target == "-")
@@ -269,7 +270,16 @@ def read(
     from vsae.files import read_table
 
     na = text.missing_texts + (columns.missing_texts if columns else ())
-    source = read_table(path, format=format, delimiter=text.delimiter, encoding=text.encoding, na=na)
+    source = read_table(
+        path,
+        format=format,
+        delimiter=text.delimiter,
+        encoding=text.encoding,
+        na=na,
+        header=text.header,
+        sheet=text.sheet,
+        kinds=columns.specs() if columns else None,
+    )
     for message in source.notes:
         note(message, quiet)
     return source
@@ -318,18 +328,18 @@ def fitted(
 
 def report_fills(imputer: VSAEImputer, source: FileTable, quiet: bool) -> None:
     """Say how many cells of each column are filled, and which are left and why; fail where all are left."""
-    fills = [fill for fill in imputer.schema_.fills(source.data) if fill.count]
+    fills = [fill for fill in imputer.schema_.fills(source.data) if fill.size]
     filled, left = [f for f in fills if not f.left], [f for f in fills if f.left]
     absent = imputer.schema_.absent(source.data)
     if absent:
         names = ", ".join(repr(str(label)) for label in absent[:10]) + (", …" if len(absent) > 10 else "")
         warn(f"the model knows columns that the table does not have, and they are not added: {names}")
     for fill in left:
-        warn(f"{counted(fill.count, 'missing cell')} of column {str(fill.label)!r} left empty: {fill.left}")
+        warn(f"{counted(fill.size, 'missing cell')} of column {str(fill.label)!r} left empty: {fill.left}")
     if left and not filled:
-        fail(f"no missing cell could be filled; {counted(sum(f.count for f in left), 'cell')} would be left empty")
-    columns = ", ".join(f"{fill.label} {fill.count}" for fill in filled)
-    note(f"filled {counted(sum(f.count for f in filled), 'cell')}" + (f": {columns}" if filled else ""), quiet)
+        fail(f"no missing cell could be filled; {counted(sum(f.size for f in left), 'cell')} would be left empty")
+    columns = ", ".join(f"{fill.label} {fill.size}" for fill in filled)
+    note(f"filled {counted(sum(f.size for f in filled), 'cell')}" + (f": {columns}" if filled else ""), quiet)
 
 
 def is_same(path: str, other: str) -> bool:

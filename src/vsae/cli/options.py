@@ -21,20 +21,21 @@ from vsae.files import DEFAULT_NA
 Input = Annotated[
     str,
     typer.Argument(
-        metavar="IN", help="A table: .csv, .tsv, .parquet, .feather or .jsonl, with .gz or .zst after it; - is stdin."
+        metavar="IN",
+        help="A table: .csv, .tsv, .xlsx, .parquet, .feather or .jsonl, with .gz or .zst after it; - is stdin.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="The seed of all random numbers.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes; warnings stay.")]
 Format = Annotated[
     str | None,
-    typer.Option(help="The file format, where the name does not tell it: csv, tsv, jsonl, parquet or feather."),
+    typer.Option(help="The file format, where the name does not tell it: csv, tsv, xlsx, jsonl, parquet or feather."),
 ]
 
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How a text file is read."""
+    """How a text file or a workbook is read."""
 
     delimiter: Annotated[
         str | None, typer.Option(help="The character between the cells of a text file. Default: detected.")
@@ -46,6 +47,15 @@ class TextOptions:
             help="The texts that stand for a missing value, separated by commas, besides the empty cell. "
             f"Default: {', '.join(DEFAULT_NA[1:])}"
         ),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header", help="Whether the first line has the names of the columns. Default: found out."
+        ),
+    ] = None
+    sheet: Annotated[
+        str | None, typer.Option(help="The sheet of an Excel workbook. Default: the first that holds anything.")
     ] = None
 
     @property

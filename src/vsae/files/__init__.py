@@ -1,4 +1,5 @@
-"""Tables on disk and in pipes: CSV, TSV and JSON-lines by ourselves, Parquet and Feather through pyarrow.
+"""Tables on disk and in pipes: CSV, TSV and JSON-lines by ourselves, Parquet and Feather through pyarrow, Excel through
+openpyxl.
 
 What was read comes back as it was. A text file keeps its quotes, line endings, byte-order mark, delimiter
 and encoding, and every cell its very characters, so that `diff` of input and output shows only the filled
@@ -28,14 +29,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from vsae.files import arrow, delimited, jsonlines, storage
+from vsae.files import arrow, delimited, excel, jsonlines, storage
 from vsae.files.arrow import ArrowFile
 from vsae.files.delimited import Delimited
 from vsae.files.dialect import DELIMITED, checked_delimiter
+from vsae.files.excel import ExcelSheet
 from vsae.files.jsonlines import JsonLines
 from vsae.files.storage import COMPRESSIONS, FORMATS, AnyPath, FileError, FileFormat
 from vsae.files.values import Columns, plain_values
 from vsae.table.missing_codes import DEFAULT_NA
+from vsae.table.specs import Spec
 
 if TYPE_CHECKING:
     import pyarrow
@@ -66,7 +69,9 @@ class FileTable:
     format: FileFormat
     encoding: str | None  # as detected or given; None for binary formats
     notes: tuple[str, ...]  # one line each, for the user, e.g. on a detected encoding
-    layout: Delimited | JsonLines | ArrowFile = field(repr=False)  # what the file looked like beside its values
+    layout: Delimited | JsonLines | ArrowFile | ExcelSheet = field(
+        repr=False
+    )  # what the file looked like beside its values
 
     def write(self, path: AnyPath, filled: TableData, *, format: str | None = None) -> None:
         """Write `filled`, the same container as `data`, to `path` or "-" (stdout).
@@ -85,7 +90,7 @@ class FileTable:
 
     def _own(self, filled: TableData) -> TableData:
         """Without columns that the file does not have: only its missing cells change, whatever the format."""
-        if isinstance(filled, Mapping):
+        if isinstance(self.data, dict) or isinstance(filled, Mapping):
             return {name: filled[name] for name in self.data if name in filled}
         return filled.select([name for name in self.data.column_names if name in filled.column_names])
 
@@ -97,14 +102,21 @@ def read_table(
     delimiter: str | None = None,
     encoding: str | None = None,
     na: Sequence[str] = DEFAULT_NA,
+    header: bool | None = None,
+    kinds: Mapping[str, Spec] | None = None,
+    sheet: str | None = None,
 ) -> FileTable:
     """Read the table at `path`, or on stdin for "-"; `format` ("csv", "jsonl.gz", ...) overrules the name.
 
     A column of a delimited file is taken for the first of these that all its cells look like: integers
     (int64, or float64 with NaN where cells are missing), decimals (float64), true/false (object), ISO dates and
-    date-times (datetime64), text (object, None where missing). Numbers with leading zeros, such as zip codes, are
-    text, and so are integers that their array could not hold exactly. With ";" or a tab between cells, "12,5"
-    is a decimal.
+    date-times (datetime64), numbers with thousands, currency or unit (float64), other dates (datetime64) and times of
+    day (object), text (object, None where missing). Numbers with leading zeros, such as zip codes, are text, and so are
+    integers that their array could not hold exactly. `kinds` says of columns what they are instead. With ";", a tab
+    or blanks between cells, "12,5" is a decimal. `header` says whether the first line has names; it is found out
+    otherwise.
+
+    Of an Excel workbook, `sheet` is read, or the first that holds anything; a text in it is read as in a CSV file.
 
     In JSON-lines a missing value is null, NaN or an absent key; `na` counts there only if it is not the default.
     Parquet and Feather have nulls of their own.
@@ -115,12 +127,16 @@ def read_table(
     content = storage.read_bytes(path, where, found.compression)
     if found.name in arrow.ARROW_FORMATS:
         return FileTable(arrow.read(where, content, found.name), found, None, (), ArrowFile())
+    if found.name == "xlsx":
+        columns, book = excel.read(where, content, sheet, frozenset(na) | {""}, header, kinds or {})
+        return FileTable(columns, found, None, book.notes, book)
     text, source, notes = storage.decode(where, content, encoding)
     layout: Delimited | JsonLines
     if found.name == "jsonl":
         columns, layout = jsonlines.read(source, text, frozenset(() if tuple(na) == DEFAULT_NA else na))
     else:
-        columns, layout = delimited.read(source, text, found.name, delimiter, frozenset(na) | {""})
+        asked = delimited.Asked(delimiter, frozenset(na) | {""}, header, kinds or {})
+        columns, layout = delimited.read(source, text, found.name, asked)
         notes += layout.notes
     return FileTable(columns, found, source.encoding, notes, layout)
 
@@ -146,15 +162,17 @@ def write_table(
 def check_target(path: AnyPath, *, format: str | None = None) -> None:
     """Raise now the `FileError` that writing to `path` would raise after the work is done.
 
-    >>> check_target("result.xlsx")
+    >>> check_target("result.xls")
     Traceback (most recent call last):
         ...
-    vsae.files.storage.FileError: result.xlsx: unknown extension '.xlsx'; use .csv, .tsv, .txt, .jsonl, .ndjson,
-    .parquet, .pq, .feather, .arrow (with .gz or .zst after it), or pass --format
+    vsae.files.storage.FileError: result.xls: unknown extension '.xls'; use .csv, .tsv, .txt, .jsonl, .ndjson,
+    .parquet, .pq, .feather, .arrow, .xlsx (with .gz or .zst after it), or pass --format
     """
     target = storage.format_of(path, format, default="csv")
     if target.name in arrow.ARROW_FORMATS:
         arrow.import_pyarrow(str(path))
+    if target.name == "xlsx":
+        excel.import_openpyxl(str(path))
     storage.codec_of(str(path), target.compression)
     storage.check_place(path)
 
@@ -174,6 +192,8 @@ def _dump(where: str, data: TableData, format: str, delimiter: str | None = None
     if format in arrow.ARROW_FORMATS:
         return arrow.dump(where, data, format)
     columns = data if isinstance(data, Mapping) else arrow.columns_of(where, data)
+    if format == "xlsx":
+        return excel.dump(where, {str(name): values for name, values in columns.items()})
     plain = {str(name): plain_values(np.asarray(values)) for name, values in columns.items()}
     text = jsonlines.dump(plain) if format == "jsonl" else delimited.dump(plain, delimiter or DELIMITED[format])
     return storage.TextSource(where, encoding).encode(text)

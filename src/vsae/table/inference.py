@@ -12,15 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.data.schema import NUMBERS, Kind
-from vsae.table.cells import CALENDAR, LABELS, Cells, Storage, scalars
+from vsae.table.cells import CALENDAR, LABELS, Cells, Storage, recognise, scalars
 from vsae.table.errors import TableError
 from vsae.table.images import NotAnImage, is_path, shape_and_layout, white_of
+from vsae.table.notations import Text, number_notation
 from vsae.table.plan import ColumnPlan
 from vsae.table.specs import (
     TEMPORAL,
     Binary,
     Categorical,
     Count,
+    Date,
     Image,
     Integer,
     Keep,
@@ -30,6 +32,7 @@ from vsae.table.specs import (
     Spec,
     Temporal,
 )
+from vsae.table.stamps import date_notation
 from vsae.table.units import EXACT, coarsest_unit, day_of, to_numbers
 
 # ours: where a column stops being a category, and where whole numbers stop being worth counting one by one
@@ -55,6 +58,8 @@ class Facts(NamedTuple):
 
 def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
     """The plan with its kind, levels and bounds, after `asked` or else after what the values look like."""
+    if asked and facts.cells.storage is Storage.TEXT and (isinstance(asked, Temporal) or asked.kind in NUMBERS):
+        plan, facts = _from_text(plan, facts, asked)
     spec, cells = asked or _infer(plan.name, facts), facts.cells
     if isinstance(spec, Keep):
         if facts.plain and spec.why:  # an array has no other way to be complete; scikit-learn's keep_empty_features
@@ -81,6 +86,29 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
     if asked:
         _refuse_contradiction(plan, asked, cells)
     return plan
+
+
+def _from_text(plan: ColumnPlan, facts: Facts, asked: Spec) -> tuple[ColumnPlan, Facts]:
+    """What a column of texts holds where numbers, dates or times are asked for, and how it writes them."""
+    texts = [text.strip() for text in facts.cells.values.tolist()]
+
+    def read(some: list[str]) -> Any:
+        if not isinstance(asked, Temporal):
+            return number_notation(some, missing=True)
+        found = date_notation(some, asked.format if isinstance(asked, Date) else None)
+        return found if found is None or recognise(found.parse(some))[1] in asked.storages else None
+
+    notation = read(texts)
+    if notation is None or isinstance(notation, Text):
+        odd = next((text for text in texts if read([text]) is None), None)
+        raise TableError(
+            f"column {plan.label!r} as {asked.name}: "
+            + (f"{odd!r} is not one; list it in missing_values" if odd else "its texts are written in several ways")
+        )
+    values, storage = recognise(notation.parse(texts))
+    return replace(plan, notation=notation, storage=storage), facts._replace(
+        cells=facts.cells._replace(values=values, storage=storage)
+    )
 
 
 # --- what the values look like

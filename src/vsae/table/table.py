@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.data.schema import Attribute, Schema
+from vsae.data.schema import NUMBERS, Attribute, Schema
 from vsae.table.backends import Backend, Column, HoldsArrays
 from vsae.table.cells import Bools, Cells, coded, is_null, objects, scalar, scalars
 from vsae.table.containers import BACKENDS, View, stacked, view_of
@@ -19,7 +19,7 @@ from vsae.table.errors import DataWarning, TableError, counted
 from vsae.table.inference import Facts, planned
 from vsae.table.missing_codes import never_numbers, suspected
 from vsae.table.plan import ColumnPlan, Oddity
-from vsae.table.specs import Spec, as_spec
+from vsae.table.specs import Spec, Temporal, as_spec
 from vsae.table.typed_json import Unsaveable
 
 
@@ -31,7 +31,7 @@ class Fill(NamedTuple):
     left: str = ""  # why; empty: they are filled
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         return int(self.cells.sum())
 
 
@@ -184,7 +184,7 @@ class Table:
     def warn_of_unknown(self, X: Any) -> None:
         """Of columns that were renamed since the fit, or never were in it, and have missing cells."""
         known = {label for _, label in self._located(view_of(X))}
-        left = [f"{f.label!r} ({f.left})" for f in self.fills(X) if f.label not in known and f.count]
+        left = [f"{f.label!r} ({f.left})" for f in self.fills(X) if f.label not in known and f.size]
         if left:
             _warn(f"the missing cells of these columns are left as they are: {', '.join(left)}")
 
@@ -208,8 +208,8 @@ class Table:
         marked = [masks.get(label, np.ones(n, np.bool_)) for label in self._indicated(view_of(X))]
         if view.container == "array":
             return np.column_stack([filled, *(mask.astype(filled.dtype) for mask in marked)])
-        new = {name: view.backend.new(mask, None) for name, mask in zip(self.indicators, marked, strict=True)}
-        return view.rebuild(new)
+        names: list[Hashable] = [*self.indicators]
+        return view.rebuild({name: view.backend.new(mask, None) for name, mask in zip(names, marked, strict=True)})
 
     def _indicated(self, view: View) -> list[Hashable]:
         return [label for plan, label in self._located(view) if plan.kind is not None and plan.missing > 0]
@@ -325,7 +325,8 @@ class Table:
 def _plan_column(view: View, label: Hashable, name: str, asked: Spec | None, codes: tuple[Any, ...]) -> ColumnPlan:
     backend, column = view.backend, view.columns[label]
     cells = backend.cells(column, codes)
-    if cells.why and (texts := never_numbers(backend.mixed(column))):  # numbers, and words that say there is none
+    numeric = asked is not None and (isinstance(asked, Temporal) or asked.kind in NUMBERS)
+    if (cells.why or numeric) and (texts := never_numbers(backend.mixed(column))):  # words that say there is none
         cells, codes = backend.cells(column, codes + texts), codes + texts
     facts = Facts(cells, backend.categorical(column), backend.order(column), view.plain)
     missing = 1 - float(cells.observed.mean())

@@ -31,6 +31,7 @@ from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError
 from vsae.table.containers import view_of
 from vsae.table.errors import counted
+from vsae.table.stamps import notation_from_json, notation_to_json
 
 Strategy = Literal["mean", "median", "draw"]
 
@@ -114,6 +115,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     fitted_: FittedVSAE
     fitted_on_: dict[str, Any]  # rows, share of missing cells, version of vsae
     n_features_in_: int
+    notations_: Mapping[str, Any]  # how the file of the table wrote its columns, where it was one; the command line's
 
     def __init__(
         self,
@@ -431,6 +433,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             "seed": self._seed,
         }
         content["fitted_on"] = self.fitted_on_
+        content["notations"] = {name: notation_to_json(n) for name, n in getattr(self, "notations_", {}).items()}
         content["features"] = [str(name) for name in getattr(self, "feature_names_in_", [])]
         checkpoint.write(path, "imputer", tensors, content)
 
@@ -525,11 +528,13 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     there = resolve_device(device)
     with checkpoint.parts_of(path):
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
-        kept = {name: content[name] for name in ("handle_unknown", "strategy", "add_indicator", "mechanism")}
+        kept = {name: content[name] for name in ("handle_unknown", "strategy", "mechanism")}
+        kept["add_indicator"] = content.get("add_indicator", False)
         imputer = VSAEImputer(**kept, config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
         imputer._seed = int(content["seed"])
         imputer.fitted_on_ = dict(content["fitted_on"])
+        imputer.notations_ = {name: notation_from_json(n) for name, n in content.get("notations", {}).items()}
         imputer.n_features_in_ = len(imputer.schema_.plans)
         if content["features"]:
             imputer.feature_names_in_ = np.array(content["features"], dtype=object)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from vsae import load
 from vsae.cli.app import app, numbered
 from vsae.files import read_table
 from vsae.storage import checkpoint
@@ -201,3 +203,27 @@ def test_json_lines_say_what_they_hold(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = invoke("impute", path, "-o", tmp_path / "o.jsonl")
     assert "filled 2 cells: a 1, b 1" in done.stderr
+
+
+def test_a_model_knows_how_its_file_wrote_numbers_and_dates(tmp_path):
+    rng = np.random.default_rng(0)
+    days, fbs = rng.integers(1, 28, 60), rng.integers(0, 2, 60)
+    rows = [f"{d:02d}/{1 + d % 12:02d}/2024,{f}.0,${1000 * (1 + d):,.2f}" for d, f in zip(days, fbs, strict=True)]
+    path, model, out = tmp_path / "t.csv", tmp_path / "m.vsae", tmp_path / "out.csv"
+    path.write_text(
+        "when,fbs,price\n" + "\n".join(row if i % 9 else f'"{row[:10]}",,' for i, row in enumerate(rows)) + "\n"
+    )
+    path.write_text(path.read_text().replace("$", '"$').replace(".00\n", '.00"\n'))
+    assert invoke("fit", path, "-o", model, "-q").exit_code == 0
+    new = tmp_path / "new.csv"
+    new.write_text('when,fbs,price\n03/04/2024,1.0,"$5,000.00"\n05/06/2024,,\n')  # day or month first?
+    done = invoke("impute", new, "--model", model, "-o", out)
+    assert done.exit_code == 0, done.output
+    assert "first" not in done.stderr
+    assert load(model).notations_["when"].format == "%d/%m/%Y"
+    drawn = invoke("sample", model, "-n", 5)
+    for line in drawn.stdout.splitlines()[1:]:
+        assert re.fullmatch(r'\d\d/\d\d/\d{4},[01]\.0,"?\$[\d,]+\.00"?', line), line
+    assert invoke("impute", path, "--model", model, "-o", tmp_path / "out.jsonl").exit_code == 0
+    assert {row["fbs"] for row in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())} == {0.0, 1.0}
+    assert '"fbs": 0.0' in (tmp_path / "out.jsonl").read_text()

@@ -49,7 +49,7 @@ def test_text_is_taken_for_dates_in_the_order_that_the_schema_says():
 
 def test_what_is_not_written_like_the_others_is_named_and_kept():
     X = {"x": np.array(["1.5 kg", "2.5 kg", None], dtype=object)}
-    with pytest.raises(TableError, match="column 'x' as real: 'heavy' is not one; list it in missing_values"):
+    with pytest.raises(TableError, match="column 'x' holds text such as 'heavy', real takes numbers"):
         Table.fit({"x": np.array(["1.5 kg", "heavy"], dtype=object)}, schema={"x": "real"})
     table = Table.fit(X, schema={"x": "real"})
     new = {"x": np.array(["9 lbs", "3 kg", None], dtype=object)}

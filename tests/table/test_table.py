@@ -878,7 +878,7 @@ class TestOverrides:
             ("age", Count(min=dt.date(2020, 1, 1)), "column 'age': the bound .* is not a number"),
             ("score", Count(), "column 'score' as count: 0.5 is not a whole number; use real"),
             ("flag", Positive(), "column 'flag' as positive: False is not above zero; use real"),
-            ("size", Real(), "column 'size' holds text, real takes numbers; use categorical"),
+            ("size", Real(), "column 'size' holds text such as 'S', real takes numbers; list it .* use categorical"),
             ("size", "ordinal", "column 'size': the order of its levels is not known; pass Ordinal"),
             ("size", Ordinal(["S", "M"]), "column 'size': 'L' is not among its levels; add it"),
             ("size", Ordinal(["S", "M", "L", "L"]), "column 'size': a level is listed twice"),

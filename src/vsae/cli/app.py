@@ -111,8 +111,9 @@ def impute(
         check_target(out, format=format)
         if flags:
             check_target(flags)
-        source = read(table, format, text, quiet, columns)
-        imputer = load(model) if model else fitted(source, columns, training, seed, quiet)
+        known = load(model) if model else None
+        source = read(table, format, text, quiet, columns, known)
+        imputer = known or fitted(source, columns, training, seed, quiet)
         imputer.set_params(add_indicator=False)  # --flags are a file of their own
         if strategy:
             imputer.set_params(strategy=strategy)
@@ -187,11 +188,12 @@ def sample(
 
         check_target(out, format=format)
         imputer = load(model)
-        real = None if against is None else read(against, None, text, quiet)
+        real = None if against is None else read(against, None, text, quiet, model=imputer)
         drawn = imputer.sample(
             rows, with_missing=with_missing, given=conditions(imputer, given), random_state=seed, container="dict"
         )
-        write_table(out, {str(name): column for name, column in drawn.items()}, format=format)
+        named = {str(name): column for name, column in drawn.items()}
+        write_table(out, named, format=format, notations=imputer.notations_)
         if real is not None:
             report_distances(imputer.distance_to_closest(drawn, real.data))
         else:
@@ -265,11 +267,20 @@ def demo(
 
 
 def read(
-    path: str, format: str | None, text: TextOptions, quiet: bool, columns: ColumnOptions | None = None
+    path: str,
+    format: str | None,
+    text: TextOptions,
+    quiet: bool,
+    columns: ColumnOptions | None = None,
+    model: VSAEImputer | None = None,
 ) -> FileTable:
+    """The table at `path`; what a model knows of its own file settles what this one leaves open."""
     from vsae.files import read_table
 
     na = text.missing_texts + (columns.missing_texts if columns else ())
+    if model is not None:
+        codes = [set(plan.missing_codes) for plan in model.schema_.plans]
+        na += tuple(code for code in set.intersection(*codes) if isinstance(code, str))
     source = read_table(
         path,
         format=format,
@@ -279,6 +290,7 @@ def read(
         header=text.header,
         sheet=text.sheet,
         kinds=columns.specs() if columns else None,
+        notations=model.notations_ if model else None,
     )
     for message in source.notes:
         note(message, quiet)
@@ -298,6 +310,7 @@ def fitted(
     from vsae.fitting.steps import TrainingStates
     from vsae.storage.checkpoint import FileFormatError
     from vsae.table import Image
+    from vsae.table.stamps import NOTATIONS
 
     if training.effort not in EFFORTS:
         raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {training.effort!r}", param_hint="--effort")
@@ -315,6 +328,7 @@ def fitted(
         verbose=not quiet,
         checkpoint_path=state,
     )
+    imputer.notations_ = {name: n for name, n in source.notations.items() if type(n).__name__ in NOTATIONS}
     states = TrainingStates.beside(state)
     if any(path is not None and path.exists() for path in states):
         note(f"continuing the fit that {state} is the state of", quiet)

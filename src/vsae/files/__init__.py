@@ -35,9 +35,11 @@ from vsae.files.delimited import Delimited
 from vsae.files.dialect import DELIMITED, checked_delimiter
 from vsae.files.excel import ExcelSheet
 from vsae.files.jsonlines import JsonLines
+from vsae.files.notations import Notation, all_texts
 from vsae.files.storage import COMPRESSIONS, FORMATS, AnyPath, FileError, FileFormat
 from vsae.files.values import Columns, plain_values
 from vsae.table.missing_codes import DEFAULT_NA
+from vsae.table.notations import Decimal
 from vsae.table.specs import Spec
 
 if TYPE_CHECKING:
@@ -85,8 +87,13 @@ class FileTable:
         if target.name in self.layout.formats:
             content = self.layout.render(filled, self.data, target.name)
         else:
-            content = _dump(str(path), filled, target.name)
+            content = _dump(str(path), filled, target.name, notations=self.notations)
         storage.write_bytes(path, content, target.compression)
+
+    @property
+    def notations(self) -> dict[str, Notation]:
+        """How the columns of a text are written; of other formats, none."""
+        return {} if isinstance(self.layout, ArrowFile) else dict(self.layout.notations)
 
     def _own(self, filled: TableData) -> TableData:
         """Without columns that the file does not have: only its missing cells change, whatever the format."""
@@ -105,6 +112,7 @@ def read_table(
     header: bool | None = None,
     kinds: Mapping[str, Spec] | None = None,
     sheet: str | None = None,
+    notations: Mapping[str, Notation] | None = None,
 ) -> FileTable:
     """Read the table at `path`, or on stdin for "-"; `format` ("csv", "jsonl.gz", ...) overrules the name.
 
@@ -112,7 +120,8 @@ def read_table(
     (int64, or float64 with NaN where cells are missing), decimals (float64), true/false (object), ISO dates and
     date-times (datetime64), numbers with thousands, currency or unit (float64), other dates (datetime64) and times of
     day (object), text (object, None where missing). Numbers with leading zeros, such as zip codes, are text, and so are
-    integers that their array could not hold exactly. `kinds` says of columns what they are instead. With ";", a tab
+    integers that their array could not hold exactly. `kinds` says of columns what they are instead, and `notations` how
+    another file, such as that of a model, wrote them. With ";", a tab
     or blanks between cells, "12,5" is a decimal. `header` says whether the first line has names; it is found out
     otherwise.
 
@@ -135,18 +144,25 @@ def read_table(
     if found.name == "jsonl":
         columns, layout = jsonlines.read(source, text, frozenset(() if tuple(na) == DEFAULT_NA else na))
     else:
-        asked = delimited.Asked(delimiter, frozenset(na) | {""}, header, kinds or {})
+        asked = delimited.Asked(delimiter, frozenset(na) | {""}, header, kinds or {}, notations or {})
         columns, layout = delimited.read(source, text, found.name, asked)
         notes += layout.notes
     return FileTable(columns, found, source.encoding, notes, layout)
 
 
 def write_table(
-    path: AnyPath, data: TableData, *, format: str | None = None, delimiter: str | None = None, encoding: str = "utf-8"
+    path: AnyPath,
+    data: TableData,
+    *,
+    format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    notations: Mapping[str, Notation] | None = None,
 ) -> None:
     """Write a table that never was a file: a dict of arrays or a pyarrow.Table, to `path` or "-" (stdout).
 
-    Missing cells (None, NaN, NaT) are empty in delimited files, null elsewhere. Numbers are written in full.
+    Missing cells (None, NaN, NaT) are empty in delimited files, null elsewhere. Numbers are written in full, unless their
+    notation is given.
 
     >>> write_table("-", {"age": np.array([31.0, np.nan]), "sex": np.array(["f", None], dtype=object)})
     age,sex
@@ -156,7 +172,7 @@ def write_table(
     _refuse_images(str(path), data)
     target = storage.format_of(path, format, default="csv")
     mark = None if delimiter is None else checked_delimiter(str(path), delimiter)
-    storage.write_bytes(path, _dump(str(path), data, target.name, mark, encoding), target.compression)
+    storage.write_bytes(path, _dump(str(path), data, target.name, mark, encoding, notations), target.compression)
 
 
 def check_target(path: AnyPath, *, format: str | None = None) -> None:
@@ -187,13 +203,26 @@ def _refuse_images(where: str, data: TableData) -> None:
             )
 
 
-def _dump(where: str, data: TableData, format: str, delimiter: str | None = None, encoding: str = "utf-8") -> bytes:
+def _dump(
+    where: str,
+    data: TableData,
+    format: str,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    notations: Mapping[str, Notation] | None = None,
+) -> bytes:
     """The bytes of a table that has no layout in `format`."""
     if format in arrow.ARROW_FORMATS:
         return arrow.dump(where, data, format)
     columns = data if isinstance(data, Mapping) else arrow.columns_of(where, data)
     if format == "xlsx":
         return excel.dump(where, {str(name): values for name, values in columns.items()})
-    plain = {str(name): plain_values(np.asarray(values)) for name, values in columns.items()}
-    text = jsonlines.dump(plain) if format == "jsonl" else delimited.dump(plain, delimiter or DELIMITED[format])
+    known = notations or {}
+    arrays = {str(name): np.asarray(values) for name, values in columns.items()}
+    if format == "jsonl":
+        plain = {name: plain_values(x, keep_floats=isinstance(known.get(name), Decimal)) for name, x in arrays.items()}
+        text = jsonlines.dump(plain)
+    else:
+        cells = {name: all_texts(known[name], x) if name in known else plain_values(x) for name, x in arrays.items()}
+        text = delimited.dump(cells, delimiter or DELIMITED[format])
     return storage.TextSource(where, encoding).encode(text)

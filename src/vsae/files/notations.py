@@ -11,6 +11,7 @@ import numpy as np
 
 from vsae.data.schema import NUMBERS
 from vsae.files.values import Columns, as_text, changed, plain_values
+from vsae.table.cells import is_null
 from vsae.table.notations import Boolean, Decimal, Text, Whole, number_notation
 from vsae.table.specs import Date, Spec, Temporal
 from vsae.table.stamps import IsoDate, IsoMoment, Stamp, date_notation, iso_notation
@@ -52,6 +53,17 @@ def notation_of(texts: Sequence[str], missing: bool, delimiter: str, asked: Spec
         return plain or Text()
     compact = Stamp.of(texts, "%Y%m%d") if isinstance(plain, Whole) and len(texts[0]) == 8 else None
     return compact or plain or Decimal.affixed(texts, delimiter) or date_notation(texts) or Text()
+
+
+def all_texts(notation: Notation, values: np.ndarray) -> list[str]:
+    """The texts of a whole column; nothing where a value is missing.
+
+    >>> all_texts(Decimal(2), np.array([1.5, np.nan]))
+    ['1.50', '']
+    """
+    known = np.array([not is_null(value) for value in values.tolist()], dtype=np.bool_)
+    texts = iter(notation.write(values[known]))
+    return [next(texts) if there else "" for there in known.tolist()]
 
 
 def filled_texts(

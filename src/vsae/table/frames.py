@@ -143,8 +143,11 @@ class Pandas(_Frames, HoldsArrays):
 
     def _widened(self, dtype: Any, values: NDArray[Any]) -> Any:
         """The dtype with all of `values` among its categories, which stay of the dtype they are of."""
-        added = self.library.Index(_lacking(dtype.categories, values), dtype=dtype.categories.dtype)
-        return self.library.CategoricalDtype(dtype.categories.append(added), dtype.ordered) if len(added) else dtype
+        lacking = _lacking(dtype.categories, values)
+        if not lacking:
+            return dtype
+        categories = self.library.Index([*dtype.categories, *lacking], dtype=dtype.categories.dtype)
+        return self.library.CategoricalDtype(categories, dtype.ordered)
 
     def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
         native = column.to_native()

@@ -101,9 +101,14 @@ def _from_text(plan: ColumnPlan, facts: Facts, asked: Spec) -> tuple[ColumnPlan,
     notation = read(texts)
     if notation is None or isinstance(notation, Text):
         odd = next((text for text in texts if read([text]) is None), None)
+        takes = f"{asked.name}s" if isinstance(asked, Temporal) else "numbers"
+        if odd is None:
+            raise TableError(
+                f"column {plan.label!r} as {asked.name}: its texts write {takes} in several ways; convert it"
+            )
         raise TableError(
-            f"column {plan.label!r} as {asked.name}: "
-            + (f"{odd!r} is not one; list it in missing_values" if odd else "its texts are written in several ways")
+            f"column {plan.label!r} holds text such as {odd!r}, {asked.name} takes {takes}; "
+            "list it in missing_values, or use categorical"
         )
     values, storage = recognise(notation.parse(texts))
     return replace(plan, notation=notation, storage=storage), facts._replace(

@@ -335,10 +335,10 @@ class ColumnPlan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ColumnPlan:
-        typed: dict[str, Any] = {key: load(data[key]) for key in _TYPED}
+        typed: dict[str, Any] = {key: load(data[key]) for key in _TYPED if key in data}
         typed["kind"] = data["kind"] and Kind(data["kind"])
         typed["storage"] = data["storage"] and Storage(data["storage"])
-        typed["notation"] = data["notation"] and notation_from_json(data["notation"])
+        typed["notation"] = notation_from_json(data["notation"]) if data.get("notation") else None
         typed["shape"] = tuple(data["shape"]) if data.get("shape") else None
         return cls(**{**data, **typed})
 

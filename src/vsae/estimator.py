@@ -72,6 +72,13 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     missing_values : dict, value or list, optional
         Codes of a column that stand for a missing value: `{"age": [-1, 999]}`; without a dict, codes of all columns:
         `-999`.
+    structural : dict, optional
+        Where a column does not apply: `{"pregnancies": "sex == 'M'"}`. Such cells stay empty, are not counted as
+        missing, and are never taken to hide by their own value.
+    constraints : list of str, optional
+        Relations between numbers or dates that imputed, drawn and generated rows satisfy:
+        `["diastolic < systolic", "total == a + b + c", "end >= start"]`. Observed cells stay; a warning names the rows
+        whose observed cells break one. Differences of dates count in days.
     handle_unknown : {"keep", "error"}
         What to do with a level that `fit` has not seen, or a number outside its bounds: leave the cell as it is, or
         raise an error.
@@ -122,6 +129,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         *,
         schema: Mapping[Any, Any] | None = None,
         missing_values: Any = None,
+        structural: Mapping[Any, str] | None = None,
+        constraints: Sequence[str] | None = None,
         handle_unknown: Literal["keep", "error"] = "keep",
         strategy: Strategy = "mean",
         add_indicator: bool = False,
@@ -135,6 +144,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     ) -> None:
         self.schema = schema
         self.missing_values = missing_values
+        self.structural = structural
+        self.constraints = constraints
         self.handle_unknown = handle_unknown
         self.strategy = strategy
         self.add_indicator = add_indicator
@@ -155,7 +166,13 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self._check_strategy()
         check_mechanism(self.mechanism)
         X = self._checked(X, reset=True)
-        table = Table.fit(X, schema=self.schema, missing_values=self.missing_values)
+        table = Table.fit(
+            X,
+            schema=self.schema,
+            missing_values=self.missing_values,
+            structural=self.structural,
+            constraints=self.constraints or (),
+        )
         encoded = table.encode(X, handle_unknown=self.handle_unknown)
         config = self.config
         if not isinstance(config, VSAEConfig):
@@ -198,10 +215,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def _imputed(self, encoded: Encoded) -> dict[str, NDArray[Any]]:
         cells = encoded.columns, encoded.mask
         if self.strategy == "mean":
-            return self.fitted_.impute(*cells)
-        if self.strategy == "median":
-            return self.fitted_.median(*cells)
-        return self.fitted_.draw(*cells, 1, seed=self._seed)[0]
+            columns = self.fitted_.impute(*cells)
+        elif self.strategy == "median":
+            columns = self.fitted_.median(*cells)
+        else:
+            columns = self.fitted_.draw(*cells, 1, seed=self._seed)[0]
+        return self.schema_.constrained(columns, encoded.mask)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """The names of the columns that `transform` gives."""
@@ -232,7 +251,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         if ids is not None and (ids.dtype.kind not in "iu" or ids.shape != (encoded.n_rows,)):
             raise ValueError(f"row_ids must be a whole number for each of the {encoded.n_rows} rows")
         draws = self.fitted_.draw(encoded.columns, encoded.mask, n, seed=self._seeded(random_state), row_ids=ids)
-        return [self.schema_.decode(X, columns) for columns in draws]
+        held = (self.schema_.constrained(columns, encoded.mask, warn=i == 0) for i, columns in enumerate(draws))
+        return [self.schema_.decode(X, columns) for columns in held]
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Interval:
         """The central interval of each missing number or date; other missing cells get the most probable level."""
@@ -351,6 +371,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         rows, mask = self.fitted_.generate(n, seed=self._seeded(random_state), given=values, missing=missing)
         if not with_missing:  # only the columns that were asked to be missing are
             mask = np.tile([name not in missing for name in self.fitted_.schema.names], (n, 1))
+        fixed = np.tile([name in values for name in self.fitted_.schema.names], (n, 1))
+        rows = self.schema_.constrained(rows, fixed)
         return self.schema_.frame(rows, mask, n=n, container=container)
 
     def sample_mask(self, n: int, *, random_state: int | None = None) -> NDArray[np.bool_]:
@@ -466,15 +488,17 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             raise ValueError(f"strategy must be one of {', '.join(get_args(Strategy))}, not {self.strategy!r}")
 
     def _mechanism_of(self, table: Table) -> Mechanism:
-        """By the model's names of the columns."""
+        """By the model's names of the columns; one that does not always apply does not hide by its value."""
+        inapplicable: dict[str, Any] = dict.fromkeys(table.structural, "ignorable")
         if not isinstance(self.mechanism, Mapping):
-            return self.mechanism
+            return inapplicable if inapplicable and self.mechanism == "auto" else self.mechanism
         names = {plan.label: plan.name for plan in table.modelled}
         for label in self.mechanism:
             if label not in names:
                 known = ", ".join(map(repr, names))
                 raise TableError(f"column {label!r} in mechanism is not a modelled column; these are {known}")
-        return {names[label]: said for label, said in self.mechanism.items()}
+        own = {names[label]: said for label, said in self.mechanism.items()}
+        return {**inapplicable, **own}
 
     def _changed(self, columns: Any) -> dict[str, int | None]:
         """Name → code of a level, or None."""

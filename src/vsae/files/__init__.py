@@ -161,8 +161,8 @@ def write_table(
 ) -> None:
     """Write a table that never was a file: a dict of arrays or a pyarrow.Table, to `path` or "-" (stdout).
 
-    Missing cells (None, NaN, NaT) are empty in delimited files, null elsewhere. Numbers are written in full, unless their
-    notation is given.
+    Missing cells (None, NaN, NaT) are empty in delimited files, null elsewhere. Numbers are written in full, unless
+    their notation is given.
 
     >>> write_table("-", {"age": np.array([31.0, np.nan]), "sex": np.array(["f", None], dtype=object)})
     age,sex

@@ -54,6 +54,7 @@ class Facts(NamedTuple):
     categorical: bool  # by its dtype
     order: list[Any] | None  # of its dtype's categories
     plain: bool  # of a 2-D array of numbers: a real number, whatever the values look like
+    measured: bool = False  # part of a relation between numbers: no code, whatever the values look like
 
 
 def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
@@ -134,7 +135,7 @@ def _infer(name: str, facts: Facts) -> Spec:
         return _infer_labels(values, facts.categorical)
     if values.dtype.kind == "b":
         return Binary()
-    return _infer_real(to_numbers(values, "")) if facts.plain else _infer_number(name, facts.cells)
+    return _infer_real(to_numbers(values, "")) if facts.plain else _infer_number(name, facts)
 
 
 def _with_shape(plan: ColumnPlan, cells: Cells, spec: Image) -> ColumnPlan:
@@ -170,13 +171,16 @@ def _infer_labels(values: NDArray[Any], declared: bool) -> Spec:
     return Categorical() if d <= (_MOST_DECLARED if declared else _MOST_LEVELS) else Keep(f"{d} levels")
 
 
-def _infer_number(name: str, cells: Cells) -> Spec:
+def _infer_number(name: str, facts: Facts) -> Spec:
+    cells = facts.cells
     if cells.storage in TEMPORAL:
         return TEMPORAL[cells.storage]()
     values = cells.finite
     x = to_numbers(values, "")
     if values.dtype.kind == "f" and not _all_whole(x):
         return _infer_real(x)
+    if facts.measured:
+        return Count() if _whole_kind(x.min(), x.max()) is Kind.COUNT else Real()
     low, high = values.min(), values.max()
     if low < high and ((values == low) | (values == high)).all():
         return Binary()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, final
 
@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from vsae.data.schema import NUMBERS, Attribute, Schema
 from vsae.table.backends import Backend, Column, HoldsArrays
 from vsae.table.cells import Bools, Cells, coded, is_null, objects, scalar, scalars
+from vsae.table.conditions import Rows, resolved
+from vsae.table.constraints import Constraints, named_rows
 from vsae.table.containers import BACKENDS, View, stacked, view_of
 from vsae.table.errors import DataWarning, TableError, counted
+from vsae.table.expressions import columns_of, parse_condition, parse_relation
 from vsae.table.inference import Facts, planned
 from vsae.table.missing_codes import never_numbers, suspected
 from vsae.table.plan import ColumnPlan, Oddity
@@ -61,6 +64,8 @@ class Table:
 
     plans: tuple[ColumnPlan, ...]
     container: str  # of the table in fit: pandas, polars, pyarrow, array or dict
+    structural: Mapping[str, str] = field(default_factory=dict)  # name → condition under which a column does not apply
+    constraints: Constraints | None = None
 
     @classmethod
     def fit(
@@ -69,6 +74,8 @@ class Table:
         *,
         schema: Mapping[Any, Any] | None = None,
         missing_values: Any = None,
+        structural: Mapping[Any, str] | None = None,
+        constraints: Sequence[str] | str = (),
     ) -> Table:
         """Look at every column once. One warning names those that can't be modelled, and why."""
         view = view_of(X)
@@ -78,8 +85,11 @@ class Table:
         names = _names(view)
         specs = {label: as_spec(label, asked) for label, asked in _by_label("schema", schema, names).items()}
         codes = _codes_by_label(missing_values, names)
+        relations = [constraints] if isinstance(constraints, str) else list(constraints)
+        measured = {name for text in relations for name in columns_of(parse_relation(text))}
         plans = tuple(
-            _plan_column(view, label, name, specs.get(label), codes.get(label, ())) for label, name in names.items()
+            _plan_column(view, label, name, specs.get(label), codes.get(label, ()), str(label) in measured)
+            for label, name in names.items()
         )
         kept = [f"{plan.label!r} ({plan.why})" for plan in plans if plan.kind is None and plan.why]
         if all(plan.kind is None for plan in plans):
@@ -95,7 +105,17 @@ class Table:
                     f"column {plan.label!r}: {codes_of} may stand for a missing value; if so, say it with "
                     f"missing_values={{{plan.label!r}: {[*plan.suspected]!r}}}, or --missing in the shell"
                 )
-        return cls(plans, view.container)
+        conditions = {names[label]: text for label, text in _by_label("structural", structural, names).items()}
+        table = cls(plans, view.container, conditions)
+        if not conditions and not relations:
+            return table
+        cells, mask, _ = table._read(view)
+        known = table._known(mask)
+        return replace(
+            table,
+            plans=table._applicable(cells, mask),
+            constraints=Constraints.fit(relations, plans, cells, known) if relations else None,
+        )
 
     @cached_property
     def modelled(self) -> tuple[ColumnPlan, ...]:
@@ -110,7 +130,15 @@ class Table:
         """Natural units and level codes. Odd cells are unobserved and named in one warning, or refused."""
         if handle_unknown not in ("keep", "error"):
             raise TableError(f"handle_unknown must be 'keep' or 'error', not {handle_unknown!r}")
-        view = view_of(X)
+        columns, mask, complaints = self._read(view_of(X))
+        if complaints and handle_unknown == "error":
+            raise TableError(f"{complaints[0]}; pass handle_unknown='keep' to leave such cells as they are")
+        if complaints:
+            _warn(f"these cells come back as they are, and the model takes them for missing: {'; '.join(complaints)}")
+        return Encoded(columns, mask, len(mask))
+
+    def _read(self, view: View) -> tuple[dict[str, NDArray[Any]], Bools, list[str]]:
+        """Columns, mask, and what is to be said of odd cells."""
         columns: dict[str, NDArray[Any]] = {}
         mask = np.zeros((view.n, len(self.modelled)), dtype=np.bool_)
         complaints: list[str] = []
@@ -130,16 +158,13 @@ class Table:
                 complaints.append(_complaint(plan, cells, odd))
             mask[cells.observed, j] = usual
             columns[plan.name][mask[:, j]] = x[usual]
-        if complaints and handle_unknown == "error":
-            raise TableError(f"{complaints[0]}; pass handle_unknown='keep' to leave such cells as they are")
-        if complaints:
-            _warn(f"these cells come back as they are, and the model takes them for missing: {'; '.join(complaints)}")
-        return Encoded(columns, mask, view.n)
+        return columns, mask, complaints
 
     def decode(self, X: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
         """A table like X, whose missing cells are filled from `columns`; columns that X lacks are added at its end."""
         view = view_of(X)
         changed: dict[Hashable, Column] = {}
+        inapplicable = self._inapplicable(columns)
         for plan, label in self._located(view):
             if plan.kind is None and plan.constant is None:
                 continue
@@ -148,27 +173,72 @@ class Table:
                 changed[label] = self._new_column(view, plan, x)
                 continue
             column = view.columns[label]
-            where = np.flatnonzero(view.backend.missing(column, plan.missing_codes))
+            missing = view.backend.missing(column, plan.missing_codes)
+            where = np.flatnonzero(missing & ~inapplicable[plan.name] if plan.name in inapplicable else missing)
             if plan.shape is not None:
                 if len(where):
                     backend = _for_images(plan, view.container, view.backend)
                     changed[label] = backend.fill_objects(column, where, plan.write(x[where], None))
                 continue
             target = view.backend.target(column)
-            if len(where) == view.n > 0 and not plan.fits(target):  # nothing but nulls, and so of some other dtype
+            if missing.all() and view.n > 0 and not plan.fits(target):  # nothing but nulls, and so of some other dtype
                 changed[label] = self._new_column(view, plan, x)
             elif len(where):
                 changed[label] = view.backend.fill(column, where, plan.write(x[where], target))
         return view.rebuild(changed)
 
-    def fills(self, X: Any) -> list[Fill]:
-        """What `decode` does with the missing cells of each column of X, in its order."""
+    def constrained(
+        self, columns: dict[str, NDArray[Any]], mask: Bools, *, warn: bool = True
+    ) -> dict[str, NDArray[Any]]:
+        """Imputed columns, whose cells that `mask` (n, M) does not have satisfy the constraints."""
+        if self.constraints is None or not len(mask):
+            return columns
+        found = self.constraints.satisfied(columns, self._known(mask))
+        if found.broken and warn:
+            _warn(f"observed cells, which stay as they are, do not satisfy {named_rows(found.broken)}")
+        return found.columns
+
+    def _known(self, mask: Bools) -> dict[str, Bools]:
+        return {plan.name: mask[:, j] for j, plan in enumerate(self.modelled)}
+
+    def _inapplicable(self, columns: Mapping[str, NDArray[Any]], mask: Bools | None = None) -> dict[str, Bools]:
+        """By name, the rows in which a column does not apply; cells that are not in `mask` tell nothing."""
+        found = {}
+        for name, text in self.structural.items():
+            condition = parse_condition(text)
+            plans = resolved(dict.fromkeys(columns_of(condition)), self.plans, text)
+            n = len(columns[name])
+            known = self._known(np.ones((n, len(self.modelled)), np.bool_) if mask is None else mask)
+            cells = {label: columns[plan.name] for label, plan in plans.items()}
+            seen = {label: known[plan.name] for label, plan in plans.items()}
+            found[name] = Rows(plans, cells, seen).truth(condition).holds
+        return found
+
+    def _applicable(self, columns: Mapping[str, NDArray[Any]], mask: Bools) -> tuple[ColumnPlan, ...]:
+        """The plans, with the share of missing cells among those that apply."""
+        shares, known = {}, self._known(mask)
+        for name, cells in self._inapplicable(columns, mask).items():
+            applies = ~cells | known[name]
+            shares[name] = float((~known[name] & applies).sum() / max(1, applies.sum()))
+        return tuple(replace(plan, missing=shares.get(plan.name, plan.missing)) for plan in self.plans)
+
+    def fills(self, X: Any, filled: Any = None) -> list[Fill]:
+        """What `decode` does with the missing cells of each column of X, in its order.
+
+        A cell that does not apply is not missing; where that depends on a missing cell, `filled` tells.
+        """
         view = view_of(X)
         plans = {label: plan for plan, label in self._located(view)}
+        inapplicable = {}
+        if self.structural:
+            columns, mask, _ = self._read(view if filled is None else view_of(filled))
+            inapplicable = self._inapplicable(columns, mask)
         found = []
         for label, column in view.columns.items():
             plan = plans.get(label)
             cells = view.backend.missing(column, plan.missing_codes if plan else ())
+            if plan is not None and plan.name in inapplicable:
+                cells = cells & ~inapplicable[plan.name]
             found.append(Fill(label, cells, self._left(label, plan)))
         return found
 
@@ -193,10 +263,10 @@ class Table:
         view = view_of(X)
         return [plan.label for plan, label in self._located(view) if plan.kind and label not in view.columns]
 
-    def imputed_mask(self, X: Any) -> Any:
-        """A table like X of booleans: True where `decode` fills a cell."""
+    def imputed_mask(self, X: Any, filled: Any = None) -> Any:
+        """A table like X of booleans: True where `decode` fills a cell; see `fills`."""
         view = view_of(X)
-        filled = {fill.label: fill.cells & (not fill.left) for fill in self.fills(X)}
+        filled = {fill.label: fill.cells & (not fill.left) for fill in self.fills(X, filled)}
         if view.container == "array":
             return np.stack(list(filled.values()), axis=1)
         return view.rebuild({label: view.backend.new(cells, None) for label, cells in filled.items()})
@@ -269,12 +339,15 @@ class Table:
             raise TableError(f"container must be one of {', '.join(BACKENDS)}, not {container!r}")
         backend, same = BACKENDS[container](), container == self.container
         made: dict[Hashable, Column] = {}
+        inapplicable = self._inapplicable(columns)
         for plan in self.modelled:
             _refuse_images(plan, container, backend)
         for j, plan in enumerate(self.modelled):
             column = _column(backend, plan, columns[plan.name], backend.empty(plan.dtype) if same else None)
-            if mask is not None and not mask[:, j].all():
-                column = backend.with_nulls(column, ~mask[:, j])
+            missing = np.zeros(n, np.bool_) if mask is None else ~mask[:, j]
+            missing = missing | inapplicable[plan.name] if plan.name in inapplicable else missing
+            if missing.any():
+                column = backend.with_nulls(column, missing)
             made[plan.label if same else plan.name] = column
         if container != "array":
             return backend.table(made)
@@ -293,11 +366,18 @@ class Table:
     __repr__ = describe
 
     def to_json(self) -> dict[str, Any]:
-        return {"container": self.container, "plans": [plan.to_json() for plan in self.plans]}
+        return {
+            "container": self.container,
+            "plans": [plan.to_json() for plan in self.plans],
+            "structural": dict(self.structural),
+            "constraints": self.constraints and self.constraints.to_json(),
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Table:
-        return cls(tuple(map(ColumnPlan.from_json, data["plans"])), data["container"])
+        plans, relations = tuple(map(ColumnPlan.from_json, data["plans"])), data.get("constraints")
+        constraints = Constraints.from_json(relations, plans) if relations else None
+        return cls(plans, data["container"], data.get("structural", {}), constraints)
 
     def _located(self, view: View) -> list[tuple[ColumnPlan, Hashable]]:
         """Each plan and the label of its column, which `view` may lack; arrays go by position."""
@@ -322,13 +402,15 @@ class Table:
         return np.full(n, null if plan.constant is None else plan.constant, dtype)
 
 
-def _plan_column(view: View, label: Hashable, name: str, asked: Spec | None, codes: tuple[Any, ...]) -> ColumnPlan:
+def _plan_column(
+    view: View, label: Hashable, name: str, asked: Spec | None, codes: tuple[Any, ...], measured: bool
+) -> ColumnPlan:
     backend, column = view.backend, view.columns[label]
     cells = backend.cells(column, codes)
     numeric = asked is not None and (isinstance(asked, Temporal) or asked.kind in NUMBERS)
     if (cells.why or numeric) and (texts := never_numbers(backend.mixed(column))):  # words that say there is none
         cells, codes = backend.cells(column, codes + texts), codes + texts
-    facts = Facts(cells, backend.categorical(column), backend.order(column), view.plain)
+    facts = Facts(cells, backend.categorical(column), backend.order(column), view.plain, measured)
     missing = 1 - float(cells.observed.mean())
     blank = ColumnPlan(name, label, None, storage=cells.storage, missing_codes=codes, missing=missing)
     plan = planned(replace(blank, suspected=suspected(cells.values)), facts, asked)

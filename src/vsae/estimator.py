@@ -34,6 +34,8 @@ from vsae.table.errors import counted
 from vsae.table.stamps import notation_from_json, notation_to_json
 
 Strategy = Literal["mean", "median", "draw"]
+_MOST_ROUNDS = 50  # of generated rows, of which those are taken that are as given
+_FEWEST_TRIED = 500  # in each
 
 
 class _Missing:
@@ -362,18 +364,41 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     ) -> Any:
         """`n` new rows like those of the fitted table; if `with_missing`, with missing cells like those of its rows.
 
-        `given` fixes columns to a value, or to `vsae.MISSING`: these are missing in any case. The rows come in the
-        container of the fitted table, or in `container`: "pandas", "polars", "pyarrow", "dict" or "array".
+        `given` fixes columns to a value, to a range `(30, 40)`, whose ends may be None, to one of several values
+        `["heart", "back"]`, or to `vsae.MISSING`: these are missing in any case. The rows come in the container of the
+        fitted table, or in `container`: "pandas", "polars", "pyarrow", "dict" or "array".
         """
         check_is_fitted(self)
-        n = _number("n", n)
-        values, missing = self._conditions(given or {})
-        rows, mask = self.fitted_.generate(n, seed=self._seeded(random_state), given=values, missing=missing)
+        n, seed = _number("n", n), self._seeded(random_state)
+        given = {label: _single(value) for label, value in (given or {}).items()}
+        wide = {label: value for label, value in given.items() if isinstance(value, list | tuple)}
+        values, missing = self._conditions({label: value for label, value in given.items() if label not in wide})
+        allowed, batch = self.schema_.allowed(wide), max(n, _FEWEST_TRIED) if wide else n
+        found: list[tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]] = []
+        have = 0
+        while have < n:
+            rows, mask = self._generated(batch, (seed + 1_000_003 * len(found)) % 2**62, values, missing, with_missing)
+            kept = np.ones(batch, dtype=np.bool_)
+            for j, name in enumerate(self.fitted_.schema.names):
+                if name in allowed:
+                    kept &= allowed[name](rows[name])
+                    mask[:, j] = True
+            found.append(({name: x[kept] for name, x in rows.items()}, mask[kept]))
+            have += int(kept.sum())
+            if have < n and len(found) >= _MOST_ROUNDS:
+                said = ", ".join(map(repr, wide))
+                raise ValueError(f"only {have} of {batch * len(found)} generated rows are as given; widen {said}")
+        rows = {name: np.concatenate([part[name] for part, _ in found])[:n] for name in found[0][0]}
+        return self.schema_.frame(rows, np.concatenate([mask for _, mask in found])[:n], n=n, container=container)
+
+    def _generated(
+        self, n: int, seed: int, values: dict[str, float], missing: list[str], with_missing: bool
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+        rows, mask = self.fitted_.generate(n, seed=seed, given=values, missing=missing)
+        names = self.fitted_.schema.names
         if not with_missing:  # only the columns that were asked to be missing are
-            mask = np.tile([name not in missing for name in self.fitted_.schema.names], (n, 1))
-        fixed = np.tile([name in values for name in self.fitted_.schema.names], (n, 1))
-        rows = self.schema_.constrained(rows, fixed)
-        return self.schema_.frame(rows, mask, n=n, container=container)
+            mask = np.tile([name not in missing for name in names], (n, 1))
+        return self.schema_.constrained(rows, np.tile([name in values for name in names], (n, 1))), mask
 
     def sample_mask(self, n: int, *, random_state: int | None = None) -> NDArray[np.bool_]:
         """`n` masks from the learned mechanism, (n, modelled columns); True = observed."""
@@ -538,6 +563,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _single(value: Any) -> Any:
+    """Several values that are but one are this one."""
+    value = list(value) if isinstance(value, set | frozenset) else value
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _number(name: str, value: Any) -> int:

@@ -24,6 +24,7 @@ from vsae.cli.options import (
     Seed,
     TextOptions,
     TrainingOptions,
+    separated,
     with_options,
 )
 from vsae.table.errors import counted
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
     from vsae.files import FileTable
     from vsae.generation.privacy import DistanceToClosest
+    from vsae.table.plan import ColumnPlan
+    from vsae.table.table import Fill
 
 app = typer.Typer(
     name="vsae",
@@ -77,6 +80,12 @@ def impute(
             help="Write a table of 0 and 1 here, too: 1 where a cell was filled. Its format follows its name.",
         ),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns, separated by commas, to fill; the others help, and come back as they are. May be repeated."
+        ),
+    ] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Write the filled table over IN.")] = False,
     columns: ColumnOptions,
     training: TrainingOptions,
@@ -99,9 +108,10 @@ def impute(
             raise typer.BadParameter(
                 f"must be one of {', '.join(get_args(Strategy))}, not {strategy!r}", param_hint="--strategy"
             )
-        if model and (columns.schema or columns.missing or training != TrainingOptions()):
+        if model and (columns != ColumnOptions() or training != TrainingOptions()):
             raise typer.BadParameter(
-                "a fitted model takes no --schema, --missing, --effort, --steps or --mechanism", param_hint="--model"
+                "a fitted model takes no options of columns and of training, such as --schema, --missing or --effort",
+                param_hint="--model",
             )
         out = table if in_place and out == "-" else out
         targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
@@ -119,14 +129,17 @@ def impute(
             imputer.set_params(strategy=strategy)
         warnings.filterwarnings("ignore", message="the missing cells of these columns are left")  # it is said below
         tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
-        report_fills(imputer, source, quiet)
+        tables = [source.only(table, separated(only)) if only else table for table in tables]
+        fills = imputer.schema_.fills(source.data, tables[0])
+        if only:
+            others = "not among those of --only"
+            fills = [f if f.label in separated(only) else f._replace(left=f.left or others) for f in fills]
+        report_fills(fills, imputer.schema_.absent(source.data), quiet)
         for target, filled in zip(targets, tables, strict=True):
             source.write(target, filled, format=format)
             note(f"wrote {target}", quiet or target == "-")
         if flags:
-            write_table(
-                flags, {str(f.label): (f.cells & (not f.left)).astype(int) for f in imputer.schema_.fills(source.data)}
-            )
+            write_table(flags, {str(fill.label): (fill.cells & (not fill.left)).astype(int) for fill in fills})
             note(f"wrote {flags}", quiet or flags == "-")
 
 
@@ -168,7 +181,9 @@ def sample(
     ] = False,
     given: Annotated[
         list[str] | None,
-        typer.Option(help="A condition: sex=F, or income= for a missing income. May be repeated."),
+        typer.Option(
+            help="A condition: sex=F, age=30..40, reason=heart,back, or income= for a missing income. May be repeated."
+        ),
     ] = None,
     against: Annotated[
         str | None,
@@ -212,6 +227,7 @@ def inspect(
     """Show the kinds of a table's columns and which cells are missing; or show what a model was fitted on."""
     with one_line_errors():
         from vsae.cli.console import show_model, show_table
+        from vsae.cli.relations import relations_of
         from vsae.estimator import load
         from vsae.table import Table
 
@@ -221,9 +237,15 @@ def inspect(
         source = read(path, format, text, quiet=False, columns=columns)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the table that is shown says the same
-            table = Table.fit(source.data, schema=columns.specs(), missing_values=columns.missing_codes())
+            table = Table.fit(
+                source.data,
+                schema=columns.specs(),
+                missing_values=columns.missing_codes(),
+                structural=columns.conditions(),
+                constraints=columns.constraint or (),
+            )
             encoded = table.encode(source.data)
-        show_table(path, table, encoded)
+        show_table(path, table, encoded, relations_of(table, encoded))
 
 
 @app.command()
@@ -242,7 +264,12 @@ def mechanism(
         from vsae.table import Table
 
         source = read(table, format, text, quiet=False, columns=columns)
-        plans = Table.fit(source.data, schema=columns.specs(), missing_values=columns.missing_codes())
+        plans = Table.fit(
+            source.data,
+            schema=columns.specs(),
+            missing_values=columns.missing_codes(),
+            structural=columns.conditions(),
+        )
         cells, mask, _ = plans.encode(source.data)
         levels = {plan.name: plan.levels for plan in plans.modelled if plan.levels}
         typer.echo(mechanism_report(Encoding.fit(plans.schema, cells, mask), cells, mask, levels=levels))
@@ -315,12 +342,14 @@ def fitted(
     if training.effort not in EFFORTS:
         raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {training.effort!r}", param_hint="--effort")
     specs = columns.specs()
-    for name, spec in (specs or {}).items():
+    for name, spec in specs.items():
         if isinstance(spec, Image):
             raise ValueError(f"column {name!r}: images cannot be written back to a file; use VSAEImputer in Python")
     imputer = VSAEImputer(
-        schema=specs,
+        schema=specs or None,
         missing_values=columns.missing_codes(),
+        structural=columns.conditions() or None,
+        constraints=columns.constraint,
         effort=training.effort,  # type: ignore[arg-type]
         mechanism=training.said_of_mechanism(),
         config={"steps": training.steps} if training.steps else None,
@@ -340,11 +369,10 @@ def fitted(
         return imputer.fit(source.data)
 
 
-def report_fills(imputer: VSAEImputer, source: FileTable, quiet: bool) -> None:
+def report_fills(fills: list[Fill], absent: list[Any], quiet: bool) -> None:
     """Say how many cells of each column are filled, and which are left and why; fail where all are left."""
-    fills = [fill for fill in imputer.schema_.fills(source.data) if fill.size]
-    filled, left = [f for f in fills if not f.left], [f for f in fills if f.left]
-    absent = imputer.schema_.absent(source.data)
+    some = [fill for fill in fills if fill.size]
+    filled, left = [f for f in some if not f.left], [f for f in some if f.left]
     if absent:
         names = ", ".join(repr(str(label)) for label in absent[:10]) + (", …" if len(absent) > 10 else "")
         warn(f"the model knows columns that the table does not have, and they are not added: {names}")
@@ -400,8 +428,25 @@ def conditions(imputer: VSAEImputer, options: list[str] | None) -> dict[Any, Any
             raise ValueError(f"--given {option}: write it as column=value")
         if name not in labels:
             raise ValueError(f"--given {option}: there is no column {name!r}; the columns are {', '.join(labels)}")
-        given[labels[name].label] = labels[name].parse(value) if value else MISSING
+        notation = imputer.notations_.get(name)
+        given[labels[name].label] = condition(labels[name], notation, value) if value else MISSING
     return given
+
+
+def condition(plan: ColumnPlan, notation: Any, text: str) -> Any:
+    """A value, a range such as 30..40, or several values with commas between them."""
+
+    def parse(one: str) -> Any:
+        if notation is not None and not plan.levels and notation.reads(one):
+            return notation.parse([one])[0]  # as the file of the model writes it
+        return plan.parse(one)
+
+    if text in map(str, plan.levels):
+        return parse(text)
+    low, dots, high = text.partition("..")
+    if dots:
+        return tuple(parse(end) if end else None for end in (low, high))
+    return [parse(one) for one in text.split(",")] if "," in text and plan.levels else parse(text)
 
 
 def report_distances(found: DistanceToClosest | None) -> None:

@@ -84,10 +84,46 @@ class ColumnOptions:
         ),
     ] = None
 
-    def specs(self) -> dict[str, Any] | None:
-        """The schema file, a JSON object: for each column a kind's name, or {"kind": "count", "max": 120}."""
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns, separated by commas, that the model neither reads nor fills. May be repeated."),
+    ] = None
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A relation that filled cells satisfy: 'diastolic < systolic', 'total == a + b', 'end >= start'. "
+            "May be repeated."
+        ),
+    ] = None
+    structural: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where a column does not apply, so that its cells stay empty: \"pregnancies: sex == 'M'\". May be "
+            "repeated."
+        ),
+    ] = None
+
+    def specs(self) -> dict[str, Any]:
+        """The kinds that the user says: those of the schema file, and of the columns that are excluded."""
+        from vsae.table import Keep
+
+        return self._schema_file() | {name: Keep() for name in separated(self.exclude)}
+
+    def conditions(self) -> dict[str, str]:
+        """
+        >>> ColumnOptions(structural=["births: sex == 'M'"]).conditions()
+        {'births': "sex == 'M'"}
+        """
+        parts = [option.partition(":") for option in self.structural or ()]
+        for name, colon, _ in parts:
+            if not colon:
+                raise ValueError(f'--structural {name}: write it as "column: condition"')
+        return {name.strip(): condition.strip() for name, _, condition in parts}
+
+    def _schema_file(self) -> dict[str, Any]:
+        """A JSON object: for each column a kind's name, or {"kind": "count", "max": 120}."""
         if self.schema is None:
-            return None
+            return {}
         from vsae.table import spec_from_json
 
         try:
@@ -153,6 +189,14 @@ class TrainingOptions:
         if any(not equals for _, equals, _ in given):
             raise ValueError("--mechanism: give one for the whole table, or column=… for each column")
         return {name: literal(said) for name, _, said in given}
+
+
+def separated(options: list[str] | None) -> list[str]:
+    """
+    >>> separated(["a,b", "c"])
+    ['a', 'b', 'c']
+    """
+    return [name for option in options or () for name in option.split(",")]
 
 
 def literal(text: str) -> Any:

@@ -90,6 +90,20 @@ class FileTable:
             content = _dump(str(path), filled, target.name, notations=self.notations)
         storage.write_bytes(path, content, target.compression)
 
+    def only(self, filled: TableData, names: Sequence[str]) -> TableData:
+        """`filled` in the columns of that name, and in all others as it was read."""
+        known = list(self.data if isinstance(self.data, dict) else self.data.column_names)
+        for name in names:
+            if name not in known:
+                raise FileError(f"there is no column {name!r}; the columns are {', '.join(map(repr, known))}")
+        if isinstance(self.data, dict):
+            return {name: filled[name] if name in names else self.data[name] for name in known}
+        table: Any = filled
+        for place, name in enumerate(known):
+            if name not in names:
+                table = table.set_column(place, self.data.schema.field(name), self.data[name])
+        return table
+
     @property
     def notations(self) -> dict[str, Notation]:
         """How the columns of a text are written; of other formats, none."""

@@ -105,6 +105,10 @@ class Constraints:
         high = [np.inf if plan.max is None else plan.max for plan in self.plans]
         return np.asarray(low) * self.units, np.asarray(high) * self.units
 
+    def hold(self, columns: Mapping[str, NDArray[Any]]) -> bool:
+        """In all rows."""
+        return bool(self._holds(self._stacked(columns)).all())
+
     def satisfied(self, columns: Mapping[str, NDArray[Any]], mask: Mapping[str, Bools]) -> Outcome:
         """The columns with imputed cells, those that are not in `mask`, moved until the relations hold."""
         before = self._stacked(columns)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
@@ -321,6 +321,17 @@ class Table:
             found[plan.name] = x[0].item()
         return found
 
+    def allowed(self, given: Mapping[Any, Any]) -> dict[str, Callable[[NDArray[Any]], Bools]]:
+        """By name, whether encoded values lie in a range (low, high), whose ends may be None, or are one of a list."""
+        names = {plan.label: plan.name for plan in self.modelled}
+        found: dict[str, Callable[[NDArray[Any]], Bools]] = {}
+        for label, wanted in given.items():
+            if isinstance(wanted, tuple) and len(wanted) != 2:
+                raise TableError(f"column {label!r}: a range has two ends, not {len(wanted)}; write a list of values")
+            ends = [None if value is None else self.values({label: value}).popitem()[1] for value in wanted]
+            found[names[label]] = partial(_in_range if isinstance(wanted, tuple) else _is_one_of, ends)
+        return found
+
     def frame(
         self,
         columns: Mapping[str, NDArray[Any]],
@@ -493,6 +504,15 @@ def _complaint(plan: ColumnPlan, cells: Cells, odd: Oddity) -> str:
     first, *others = dict.fromkeys(scalars(cells.values[odd.cells]))
     more = f" (and {counted(len(others), 'more value')})" if others else ""
     return f"column {plan.label!r}: {first!r}{more} {odd.why}"
+
+
+def _in_range(ends: list[float | None], x: NDArray[Any]) -> Bools:
+    low, high = ends
+    return np.asarray((x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high)))
+
+
+def _is_one_of(values: list[float | None], x: NDArray[Any]) -> Bools:
+    return np.isin(x, np.array(values, dtype=np.float64))
 
 
 def _alike(label: Hashable) -> str:

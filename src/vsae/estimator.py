@@ -198,7 +198,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
         self.fitted_on_ = {
             "rows": encoded.n_rows,
-            "missing": float(1 - encoded.mask.mean()),
+            "missing": float(1 - table.without_inapplicable(encoded).mask.mean()),
             "vsae": vsae.__version__,
         }
         return self
@@ -288,7 +288,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         `print` it for sentences; `.columns` has effects with 95 % intervals, `.little` Little's test, and `to_dict()`
         makes a dataframe.
         """
-        _, encoded = self._encoded(X)
+        encoded = self.schema_.without_inapplicable(self._encoded(X)[1])
         if not encoded.n_rows:
             return MechanismReport((), None)
         cells, levels = (encoded.columns, encoded.mask), {p.name: p.levels for p in self.schema_.modelled if p.levels}

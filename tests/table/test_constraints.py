@@ -186,6 +186,10 @@ def test_cells_that_do_not_apply_stay_empty_and_are_not_counted_as_missing():
     fills = {fill.label: fill for fill in table.fills(X, filled)}
     assert fills["births"].size == (filled["births"] == 70.0).sum()
     assert (table.imputed_mask(X, filled)["births"] == (np.isnan(X["births"]) & ~empty)).all()
+    counted = table.without_inapplicable(encoded).mask[:, 1]
+    known_men = X["sex"] == "M"
+    assert counted[known_men].all()
+    assert (counted == encoded.mask[:, 1])[~known_men].all()
     drawn = table.frame(columns, n=200)
     assert np.isnan(drawn["births"][drawn["sex"] == "M"]).all()
     with pytest.raises(TableError, match="there is no modelled column 'nope'"):

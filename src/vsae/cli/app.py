@@ -245,7 +245,7 @@ def inspect(
                 constraints=columns.constraint or (),
             )
             encoded = table.encode(source.data)
-        show_table(path, table, encoded, relations_of(table, encoded))
+        show_table(path, table, table.without_inapplicable(encoded), relations_of(table, encoded))
 
 
 @app.command()
@@ -270,7 +270,7 @@ def mechanism(
             missing_values=columns.missing_codes(),
             structural=columns.conditions(),
         )
-        cells, mask, _ = plans.encode(source.data)
+        cells, mask, _ = plans.without_inapplicable(plans.encode(source.data))
         levels = {plan.name: plan.levels for plan in plans.modelled if plan.levels}
         typer.echo(mechanism_report(Encoding.fit(plans.schema, cells, mask), cells, mask, levels=levels))
 

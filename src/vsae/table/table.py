@@ -214,6 +214,17 @@ class Table:
             found[name] = Rows(plans, cells, seen).truth(condition).holds
         return found
 
+    def without_inapplicable(self, encoded: Encoded) -> Encoded:
+        """As if cells that do not apply were known and like most others: reports then do not count them as missing."""
+        columns, mask, known = dict(encoded.columns), encoded.mask.copy(), self._known(encoded.mask)
+        place = {plan.name: j for j, plan in enumerate(self.modelled)}
+        for name, cells in self._inapplicable(encoded.columns, encoded.mask).items():
+            seen = np.sort(columns[name][known[name]])
+            cells = cells & ~known[name]
+            columns[name] = np.where(cells, seen[len(seen) // 2] if len(seen) else 0, columns[name])
+            mask[:, place[name]] |= cells
+        return Encoded(columns, mask, encoded.n_rows)
+
     def _applicable(self, columns: Mapping[str, NDArray[Any]], mask: Bools) -> tuple[ColumnPlan, ...]:
         """The plans, with the share of missing cells among those that apply."""
         shares, known = {}, self._known(mask)

@@ -166,8 +166,8 @@ def section(results: Path) -> str:
     words = paragraph(
         f"{ROWS:,} rows of {len(simulated(0))} columns, {HIDDEN:.0%} of the cells missing at random; seeds",
         f"{listed(all_values(rows, 'seed'))}. One fit imputes and draws, with `constraints=` and without. In how many",
-        "rows a relation holds to the last decimal, and the root mean squared error of numbers and dates in standard deviations, the mean",
-        "over columns.",
+        "rows a relation holds to the last decimal, and the root mean squared error of numbers and dates in standard",
+        "deviations, the mean over columns.",
     )
     return f"## Relations that are stated\n\n{words}\n\n{markdown(['', *RELATIONS, 'error'], lines)}"
 

@@ -28,7 +28,7 @@ from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import resolve_device
 from vsae.progress import training_progress
 from vsae.storage import checkpoint
-from vsae.table import Encoded, Table, TableError
+from vsae.table import Encoded, Table, TableError, fills
 from vsae.table.containers import view_of
 from vsae.table.errors import counted
 from vsae.table.stamps import notation_from_json, notation_to_json
@@ -210,9 +210,9 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """X with its missing cells imputed, as `strategy` says. Never refits."""
         self._check_strategy()
         X, encoded = self._encoded(X)
-        self.schema_.warn_of_unknown(X)
+        fills.warn_of_unknown(self.schema_, X)
         filled = self.schema_.decode(X, self._imputed(encoded) if encoded.n_rows else encoded.columns)
-        return self.schema_.with_indicators(X, filled) if self.add_indicator else filled
+        return fills.with_indicators(self.schema_, X, filled) if self.add_indicator else filled
 
     def _imputed(self, encoded: Encoded) -> dict[str, NDArray[Any]]:
         cells = encoded.columns, encoded.mask
@@ -227,12 +227,15 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """The names of the columns that `transform` gives."""
         names = super().get_feature_names_out(input_features)
-        return np.append(names, np.array(self.schema_.indicators, dtype=object)) if self.add_indicator else names
+        return np.append(names, np.array(fills.indicators(self.schema_), dtype=object)) if self.add_indicator else names
 
     def imputed_mask(self, X: Any) -> Any:
         """A table like X of booleans: True where `transform` fills a cell."""
-        check_is_fitted(self)
-        return self.schema_.imputed_mask(self._checked(X, reset=False))
+        X, encoded = self._encoded(X)
+        filled = None
+        if self.schema_.structural and encoded.n_rows:  # a cell may not apply because of one that is filled
+            filled = self.schema_.decode(X, self._imputed(encoded))
+        return fills.imputed_mask(self.schema_, X, filled)
 
     # --- multiple imputation
 
@@ -246,7 +249,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """
         n = _number("n", n)
         X, encoded = self._encoded(X)
-        self.schema_.warn_of_unknown(X)
+        fills.warn_of_unknown(self.schema_, X)
         if not encoded.n_rows:
             return [self.schema_.decode(X, encoded.columns) for _ in range(n)]
         ids = None if row_ids is None else np.asarray(row_ids)

@@ -7,7 +7,7 @@ import datetime as dt
 import numpy as np
 import pytest
 
-from vsae.table import DataWarning, Table, TableError
+from vsae.table import DataWarning, Table, TableError, fills
 from vsae.table.expressions import parse_condition, parse_relation
 
 N = 400
@@ -183,15 +183,19 @@ def test_cells_that_do_not_apply_stay_empty_and_are_not_counted_as_missing():
     filled = table.decode(X, columns)
     empty = np.isnan(filled["births"])
     assert (empty == (np.isnan(X["births"]) & (filled["sex"] == "M"))).all()
-    fills = {fill.label: fill for fill in table.fills(X, filled)}
-    assert fills["births"].size == (filled["births"] == 70.0).sum()
-    assert (table.imputed_mask(X, filled)["births"] == (np.isnan(X["births"]) & ~empty)).all()
+    found = {fill.label: fill for fill in fills.fills(table, X, filled)}
+    assert found["births"].size == (filled["births"] == 70.0).sum()
+    assert (fills.imputed_mask(table, X, filled)["births"] == (np.isnan(X["births"]) & ~empty)).all()
     counted = table.without_inapplicable(encoded).mask[:, 1]
     known_men = X["sex"] == "M"
     assert counted[known_men].all()
     assert (counted == encoded.mask[:, 1])[~known_men].all()
     drawn = table.frame(columns, n=200)
     assert np.isnan(drawn["births"][drawn["sex"] == "M"]).all()
+    lacking = table.decode({name: x for name, x in X.items() if name != "births"}, columns)
+    assert np.isnan(lacking["births"][lacking["sex"] == "M"]).all()
+    with pytest.raises(TableError, match="'structural': there is no modelled column 'births'"):
+        Table.fit(X, schema={"births": "keep"}, structural={"births": "sex == 'M'"})
     with pytest.raises(TableError, match="there is no modelled column 'nope'"):
         Table.fit(X, structural={"births": "nope == 1"})
     with pytest.raises(TableError, match="'X' is not one of its levels"):
@@ -222,5 +226,5 @@ def test_conditions_mean_what_they_say(text, rows):
     X["x"][::2] = 1.5 + np.arange(20)
     table = Table.fit(X, structural={"x": text})
     encoded = table.encode(X)
-    assert np.flatnonzero(table._inapplicable(encoded.columns, encoded.mask)["x"])[: len(rows)].tolist() == rows
-    assert table._inapplicable(encoded.columns, encoded.mask)["x"].sum() == 10 * len(rows)
+    assert np.flatnonzero(table.inapplicable(encoded.columns, encoded.mask)["x"])[: len(rows)].tolist() == rows
+    assert table.inapplicable(encoded.columns, encoded.mask)["x"].sum() == 10 * len(rows)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
     from vsae.files import FileTable
     from vsae.generation.privacy import DistanceToClosest
+    from vsae.table.fills import Fill
     from vsae.table.plan import ColumnPlan
-    from vsae.table.table import Fill
 
 app = typer.Typer(
     name="vsae",
@@ -101,6 +101,7 @@ def impute(
     with one_line_errors():
         from vsae.estimator import Strategy, load
         from vsae.files import check_target, write_table
+        from vsae.table import fills
 
         if draws and out == "-":
             raise typer.BadParameter("several tables need a file name: give -o", param_hint="--draws")
@@ -130,16 +131,16 @@ def impute(
         warnings.filterwarnings("ignore", message="the missing cells of these columns are left")  # it is said below
         tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
         tables = [source.only(table, separated(only)) if only else table for table in tables]
-        fills = imputer.schema_.fills(source.data, tables[0])
+        found = fills.fills(imputer.schema_, source.data, tables[0])
         if only:
             others = "not among those of --only"
-            fills = [f if f.label in separated(only) else f._replace(left=f.left or others) for f in fills]
-        report_fills(fills, imputer.schema_.absent(source.data), quiet)
+            found = [f if f.label in separated(only) else f._replace(left=f.left or others) for f in found]
+        report_fills(found, fills.absent(imputer.schema_, source.data), quiet)
         for target, filled in zip(targets, tables, strict=True):
             source.write(target, filled, format=format)
             note(f"wrote {target}", quiet or target == "-")
         if flags:
-            write_table(flags, {str(fill.label): (fill.cells & (not fill.left)).astype(int) for fill in fills})
+            write_table(flags, {str(fill.label): fill.filled.astype(int) for fill in found})
             note(f"wrote {flags}", quiet or flags == "-")
 
 
@@ -369,9 +370,9 @@ def fitted(
         return imputer.fit(source.data)
 
 
-def report_fills(fills: list[Fill], absent: list[Any], quiet: bool) -> None:
+def report_fills(found: list[Fill], absent: list[Any], quiet: bool) -> None:
     """Say how many cells of each column are filled, and which are left and why; fail where all are left."""
-    some = [fill for fill in fills if fill.size]
+    some = [fill for fill in found if fill.size]
     filled, left = [f for f in some if not f.left], [f for f in some if f.left]
     if absent:
         names = ", ".join(repr(str(label)) for label in absent[:10]) + (", …" if len(absent) > 10 else "")

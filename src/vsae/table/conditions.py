@@ -12,7 +12,20 @@ from numpy.typing import NDArray
 from vsae.data.schema import Kind
 from vsae.table.cells import UNITS, Bools, Storage
 from vsae.table.errors import TableError
-from vsae.table.expressions import Both, Column, Comparison, Condition, Membership, Not, Number, Operation, Quoted, Sum
+from vsae.table.expressions import (
+    Both,
+    Column,
+    Comparison,
+    Condition,
+    Membership,
+    Not,
+    Number,
+    Operation,
+    Quoted,
+    Sum,
+    columns_of,
+    parse_condition,
+)
 from vsae.table.plan import ColumnPlan
 from vsae.table.units import to_numbers
 
@@ -100,6 +113,16 @@ def literal(node: Number | Quoted, like: ColumnPlan | None) -> float:
         return float(value) if _is_numeric(like) else float(code)
     values, _ = like.given([value])
     return float(to_numbers(values, like.unit)[0]) * day_share(like)
+
+
+def rows_where(
+    text: str, plans: Iterable[ColumnPlan], columns: Mapping[str, NDArray[Any]], known: Mapping[str, Bools]
+) -> Truth:
+    """The rows of encoded columns, by name, in which a condition holds, and those in which it does not."""
+    condition = parse_condition(text)
+    named = resolved(dict.fromkeys(columns_of(condition)), plans, text)
+    cells = {label: columns[plan.name] for label, plan in named.items()}
+    return Rows(named, cells, {label: known[plan.name] for label, plan in named.items()}).truth(condition)
 
 
 def resolved(names: Iterable[str], plans: Iterable[ColumnPlan], said: str) -> dict[str, ColumnPlan]:

@@ -229,6 +229,11 @@ def number_notation(texts: Sequence[str], missing: bool, delimiter: str = "") ->
     return Whole.of(texts, missing) or Decimal.of(texts) or Decimal.affixed(texts, delimiter)
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number without thousands, currency or unit, and without leading zeros."""
+    return _DECIMAL.fullmatch(text) is not None
+
+
 def all_match(pattern: re.Pattern[str], texts: Sequence[str]) -> bool:
     return all(map(pattern.fullmatch, texts))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
@@ -21,7 +21,6 @@ _MOMENT = re.compile(
     _DATE.pattern + r"(?P<gap>[T ])[0-9]{2}:[0-9]{2}"
     r"(?P<seconds>:[0-9]{2}(?:\.(?P<fraction>[0-9]{1,9}))?)?(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
-_LIKE_A_STAMP = re.compile(r"(?=.*[0-9])(?:[0-9A-Za-z]{1,9}[-/.: ].{2,30}|[0-9]{8})")
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -38,7 +37,7 @@ _FIELDS = {
     "I": r"[0-9]{1,2}",
     "M": r"[0-9]{2}",
     "S": r"[0-9]{2}",
-    "p": r"[AaPp]\.?[Mm]\.?",
+    "p": "[AP]M",
 }
 _UNPADDED = "mdHI"
 _ORDERS = ("%Y{0}%m{0}%d", "%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%d{0}%m{0}%y", "%m{0}%d{0}%y")
@@ -135,9 +134,7 @@ class Stamp:
     def of(cls, texts: Sequence[str], format: str | None = None) -> Stamp | None:
         """By the first form that all texts have; day first where neither order is ruled out, unless slashes are between
         the parts."""
-        if format is None and not all_match(_LIKE_A_STAMP, texts[:1]):
-            return None
-        forms = [format] if format is not None else [form for form in _forms() if _pattern(form).fullmatch(texts[0])]
+        forms = [format] if format is not None else _forms().get(_skeleton(texts[0]), [])
         fitting = [form for form in forms if _fits(form, texts)]
         if not fitting:
             return None
@@ -232,13 +229,24 @@ def date_notation(texts: Sequence[str], format: str | None = None) -> IsoDate | 
 
 
 @functools.cache
-def _forms() -> tuple[str, ...]:
-    dates = [form.format(mark) for form, mark in product(_ORDERS, "-/.")] + [
-        f.format(m) for f, m in product(_NAMED, " -/")
-    ]
-    dates += _OTHERS
+def _forms() -> dict[str, list[str]]:
+    """All forms, by their skeletons: few need be tried."""
+    dates = [form.format(mark) for form, mark in product(_ORDERS, "-/.")]
+    dates += [form.format(mark) for form, mark in product(_NAMED, " -/")] + [*_OTHERS]
     moments = [f"{date}{gap}{clock}" for date, clock, gap in product(dates, _CLOCKS, " T")]
-    return (*dates, *_CLOCKS, *moments)
+    found: dict[str, list[str]] = defaultdict(list)
+    for form in (*dates, *_CLOCKS, *moments):
+        found[_skeleton(re.sub(r"%[bBp]", "Jan", re.sub(r"%[YymdHIMS]", "0", form)))].append(form)
+    return found
+
+
+def _skeleton(text: str) -> str:
+    """What a text looks like, whatever its numbers and words are.
+
+    >>> _skeleton("07 Nov 2024"), _skeleton("8:47PM")
+    ('0 a 0', '0:0a')
+    """
+    return re.sub(r"[0-9]+", "0", re.sub(r"[A-Za-z]+", "a", text))
 
 
 @functools.cache

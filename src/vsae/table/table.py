@@ -14,28 +14,16 @@ from numpy.typing import NDArray
 from vsae.data.schema import NUMBERS, Attribute, Schema
 from vsae.table.backends import Backend, Column, HoldsArrays
 from vsae.table.cells import Bools, Cells, coded, is_null, objects, scalar, scalars
-from vsae.table.conditions import Rows, resolved
+from vsae.table.conditions import resolved, rows_where
 from vsae.table.constraints import Constraints, named_rows
 from vsae.table.containers import BACKENDS, View, stacked, view_of
 from vsae.table.errors import DataWarning, TableError, counted
-from vsae.table.expressions import columns_of, parse_condition, parse_relation
+from vsae.table.expressions import columns_of, parse_relation
 from vsae.table.inference import Facts, planned
 from vsae.table.missing_codes import never_numbers, suspected
 from vsae.table.plan import ColumnPlan, Oddity
 from vsae.table.specs import Spec, Temporal, as_spec
 from vsae.table.typed_json import Unsaveable
-
-
-class Fill(NamedTuple):
-    """What becomes of the missing cells of one column of a user's table: they are all filled, or all left."""
-
-    label: Hashable
-    cells: Bools  # (n,), the missing ones
-    left: str = ""  # why; empty: they are filled
-
-    @property
-    def size(self) -> int:
-        return int(self.cells.sum())
 
 
 class Encoded(NamedTuple):
@@ -106,11 +94,12 @@ class Table:
                     f"missing_values={{{plan.label!r}: {[*plan.suspected]!r}}}, or --missing in the shell"
                 )
         conditions = {names[label]: text for label, text in _by_label("structural", structural, names).items()}
+        resolved([str(plan.label) for plan in plans if plan.name in conditions], plans, "structural")
         table = cls(plans, view.container, conditions)
         if not conditions and not relations:
             return table
-        cells, mask, _ = table._read(view)
-        known = table._known(mask)
+        cells, mask, _ = table.read(view)
+        known = table.known(mask)
         return replace(
             table,
             plans=table._applicable(cells, mask),
@@ -130,19 +119,19 @@ class Table:
         """Natural units and level codes. Odd cells are unobserved and named in one warning, or refused."""
         if handle_unknown not in ("keep", "error"):
             raise TableError(f"handle_unknown must be 'keep' or 'error', not {handle_unknown!r}")
-        columns, mask, complaints = self._read(view_of(X))
+        columns, mask, complaints = self.read(view_of(X))
         if complaints and handle_unknown == "error":
             raise TableError(f"{complaints[0]}; pass handle_unknown='keep' to leave such cells as they are")
         if complaints:
             _warn(f"these cells come back as they are, and the model takes them for missing: {'; '.join(complaints)}")
         return Encoded(columns, mask, len(mask))
 
-    def _read(self, view: View) -> tuple[dict[str, NDArray[Any]], Bools, list[str]]:
+    def read(self, view: View) -> tuple[dict[str, NDArray[Any]], Bools, list[str]]:
         """Columns, mask, and what is to be said of odd cells."""
         columns: dict[str, NDArray[Any]] = {}
         mask = np.zeros((view.n, len(self.modelled)), dtype=np.bool_)
         complaints: list[str] = []
-        located = [(plan, label) for plan, label in self._located(view) if plan.kind is not None]
+        located = [(plan, label) for plan, label in self.located(view) if plan.kind is not None]
         if view.columns and not any(label in view.columns for _, label in located):
             known = _some(plan.label for plan in self.modelled)
             raise TableError(f"none of the fitted columns is in this table; the model knows {known}")
@@ -164,17 +153,18 @@ class Table:
         """A table like X, whose missing cells are filled from `columns`; columns that X lacks are added at its end."""
         view = view_of(X)
         changed: dict[Hashable, Column] = {}
-        inapplicable = self._inapplicable(columns)
-        for plan, label in self._located(view):
+        inapplicable = self.inapplicable(columns)
+        for plan, label in self.located(view):
             if plan.kind is None and plan.constant is None:
                 continue
             x = columns[plan.name] if plan.kind else np.zeros(view.n)
+            empty = inapplicable.get(plan.name, np.zeros(view.n, dtype=np.bool_))
             if label not in view.columns:
-                changed[label] = self._new_column(view, plan, x)
+                changed[label] = self._new_column(view, plan, x, empty)
                 continue
             column = view.columns[label]
             missing = view.backend.missing(column, plan.missing_codes)
-            where = np.flatnonzero(missing & ~inapplicable[plan.name] if plan.name in inapplicable else missing)
+            where = np.flatnonzero(missing & ~empty)
             if plan.shape is not None:
                 if len(where):
                     backend = _for_images(plan, view.container, view.backend)
@@ -182,7 +172,7 @@ class Table:
                 continue
             target = view.backend.target(column)
             if missing.all() and view.n > 0 and not plan.fits(target):  # nothing but nulls, and so of some other dtype
-                changed[label] = self._new_column(view, plan, x)
+                changed[label] = self._new_column(view, plan, x, empty)
             elif len(where):
                 changed[label] = view.backend.fill(column, where, plan.write(x[where], target))
         return view.rebuild(changed)
@@ -193,32 +183,28 @@ class Table:
         """Imputed columns, whose cells that `mask` (n, M) does not have satisfy the constraints."""
         if self.constraints is None or not len(mask):
             return columns
-        found = self.constraints.satisfied(columns, self._known(mask))
+        found = self.constraints.satisfied(columns, self.known(mask))
         if found.broken and warn:
             _warn(f"observed cells, which stay as they are, do not satisfy {named_rows(found.broken)}")
         return found.columns
 
-    def _known(self, mask: Bools) -> dict[str, Bools]:
+    def known(self, mask: Bools) -> dict[str, Bools]:
+        """The columns of a mask by name."""
         return {plan.name: mask[:, j] for j, plan in enumerate(self.modelled)}
 
-    def _inapplicable(self, columns: Mapping[str, NDArray[Any]], mask: Bools | None = None) -> dict[str, Bools]:
+    def inapplicable(self, columns: Mapping[str, NDArray[Any]], mask: Bools | None = None) -> dict[str, Bools]:
         """By name, the rows in which a column does not apply; cells that are not in `mask` tell nothing."""
-        found = {}
-        for name, text in self.structural.items():
-            condition = parse_condition(text)
-            plans = resolved(dict.fromkeys(columns_of(condition)), self.plans, text)
-            n = len(columns[name])
-            known = self._known(np.ones((n, len(self.modelled)), np.bool_) if mask is None else mask)
-            cells = {label: columns[plan.name] for label, plan in plans.items()}
-            seen = {label: known[plan.name] for label, plan in plans.items()}
-            found[name] = Rows(plans, cells, seen).truth(condition).holds
-        return found
+        if not self.structural:
+            return {}
+        n = len(next(iter(columns.values())))
+        known = self.known(np.ones((n, len(self.modelled)), np.bool_) if mask is None else mask)
+        return {name: rows_where(text, self.plans, columns, known).holds for name, text in self.structural.items()}
 
     def without_inapplicable(self, encoded: Encoded) -> Encoded:
         """As if cells that do not apply were known and like most others: reports then do not count them as missing."""
-        columns, mask, known = dict(encoded.columns), encoded.mask.copy(), self._known(encoded.mask)
+        columns, mask, known = dict(encoded.columns), encoded.mask.copy(), self.known(encoded.mask)
         place = {plan.name: j for j, plan in enumerate(self.modelled)}
-        for name, cells in self._inapplicable(encoded.columns, encoded.mask).items():
+        for name, cells in self.inapplicable(encoded.columns, encoded.mask).items():
             seen = np.sort(columns[name][known[name]])
             cells = cells & ~known[name]
             columns[name] = np.where(cells, seen[len(seen) // 2] if len(seen) else 0, columns[name])
@@ -227,83 +213,16 @@ class Table:
 
     def _applicable(self, columns: Mapping[str, NDArray[Any]], mask: Bools) -> tuple[ColumnPlan, ...]:
         """The plans, with the share of missing cells among those that apply."""
-        shares, known = {}, self._known(mask)
-        for name, cells in self._inapplicable(columns, mask).items():
+        shares, known = {}, self.known(mask)
+        for name, cells in self.inapplicable(columns, mask).items():
             applies = ~cells | known[name]
             shares[name] = float((~known[name] & applies).sum() / max(1, applies.sum()))
         return tuple(replace(plan, missing=shares.get(plan.name, plan.missing)) for plan in self.plans)
 
-    def fills(self, X: Any, filled: Any = None) -> list[Fill]:
-        """What `decode` does with the missing cells of each column of X, in its order.
-
-        A cell that does not apply is not missing; where that depends on a missing cell, `filled` tells.
-        """
-        view = view_of(X)
-        plans = {label: plan for plan, label in self._located(view)}
-        inapplicable = {}
-        if self.structural:
-            columns, mask, _ = self._read(view if filled is None else view_of(filled))
-            inapplicable = self._inapplicable(columns, mask)
-        found = []
-        for label, column in view.columns.items():
-            plan = plans.get(label)
-            cells = view.backend.missing(column, plan.missing_codes if plan else ())
-            if plan is not None and plan.name in inapplicable:
-                cells = cells & ~inapplicable[plan.name]
-            found.append(Fill(label, cells, self._left(label, plan)))
-        return found
-
-    def _left(self, label: Hashable, plan: ColumnPlan | None) -> str:
-        """Why the missing cells of a column are left; empty where they are not."""
-        if plan is None:
-            alike = [p.label for p in self.modelled if _alike(p.label) == _alike(label)]
-            return "the model does not know this column" + (f"; it knows {alike[0]!r}" if alike else "")
-        if plan.kind is None and plan.constant is None:
-            return f"not modelled: {plan.why or 'as asked'}"
-        return ""
-
-    def warn_of_unknown(self, X: Any) -> None:
-        """Of columns that were renamed since the fit, or never were in it, and have missing cells."""
-        known = {label for _, label in self._located(view_of(X))}
-        left = [f"{f.label!r} ({f.left})" for f in self.fills(X) if f.label not in known and f.size]
-        if left:
-            _warn(f"the missing cells of these columns are left as they are: {', '.join(left)}")
-
-    def absent(self, X: Any) -> list[Hashable]:
-        """The modelled columns that X lacks."""
-        view = view_of(X)
-        return [plan.label for plan, label in self._located(view) if plan.kind and label not in view.columns]
-
-    def imputed_mask(self, X: Any, filled: Any = None) -> Any:
-        """A table like X of booleans: True where `decode` fills a cell; see `fills`."""
-        view = view_of(X)
-        filled = {fill.label: fill.cells & (not fill.left) for fill in self.fills(X, filled)}
-        if view.container == "array":
-            return np.stack(list(filled.values()), axis=1)
-        return view.rebuild({label: view.backend.new(cells, None) for label, cells in filled.items()})
-
-    def with_indicators(self, X: Any, filled: Any) -> Any:
-        """`filled` and, at its end, a column of booleans for each column of fit that had missing cells."""
-        view, masks = view_of(filled), {fill.label: fill.cells for fill in self.fills(X)}
-        n = view.n
-        marked = [masks.get(label, np.ones(n, np.bool_)) for label in self._indicated(view_of(X))]
-        if view.container == "array":
-            return np.column_stack([filled, *(mask.astype(filled.dtype) for mask in marked)])
-        names: list[Hashable] = [*self.indicators]
-        return view.rebuild({name: view.backend.new(mask, None) for name, mask in zip(names, marked, strict=True)})
-
-    def _indicated(self, view: View) -> list[Hashable]:
-        return [label for plan, label in self._located(view) if plan.kind is not None and plan.missing > 0]
-
-    @property
-    def indicators(self) -> list[str]:
-        """The names of the columns that `with_indicators` adds, as scikit-learn has them."""
-        return [f"missingindicator_{plan.label}" for plan in self.modelled if plan.missing > 0]
-
     def hide(self, X: Any, hidden: Bools) -> Any:
         """A table like X, with missing cells where `hidden` (n, M) is True; a dtype without any becomes one with."""
         view = view_of(X)
-        located = [label for plan, label in self._located(view) if plan.kind is not None]
+        located = [label for plan, label in self.located(view) if plan.kind is not None]
         changed = {
             label: view.backend.with_nulls(view.columns[label], hidden[:, j])
             for j, label in enumerate(located)
@@ -337,6 +256,8 @@ class Table:
         names = {plan.label: plan.name for plan in self.modelled}
         found: dict[str, Callable[[NDArray[Any]], Bools]] = {}
         for label, wanted in given.items():
+            if label not in names:
+                raise TableError(f"column {label!r} is not modelled; the columns that are: {_some(names)}")
             if isinstance(wanted, tuple) and len(wanted) != 2:
                 raise TableError(f"column {label!r}: a range has two ends, not {len(wanted)}; write a list of values")
             ends = [None if value is None else self.values({label: value}).popitem()[1] for value in wanted]
@@ -361,13 +282,12 @@ class Table:
             raise TableError(f"container must be one of {', '.join(BACKENDS)}, not {container!r}")
         backend, same = BACKENDS[container](), container == self.container
         made: dict[Hashable, Column] = {}
-        inapplicable = self._inapplicable(columns)
+        inapplicable = self.inapplicable(columns)
         for plan in self.modelled:
             _refuse_images(plan, container, backend)
         for j, plan in enumerate(self.modelled):
             column = _column(backend, plan, columns[plan.name], backend.empty(plan.dtype) if same else None)
-            missing = np.zeros(n, np.bool_) if mask is None else ~mask[:, j]
-            missing = missing | inapplicable[plan.name] if plan.name in inapplicable else missing
+            missing = inapplicable.get(plan.name, False) | (np.zeros(n, np.bool_) if mask is None else ~mask[:, j])
             if missing.any():
                 column = backend.with_nulls(column, missing)
             made[plan.label if same else plan.name] = column
@@ -401,7 +321,7 @@ class Table:
         constraints = Constraints.from_json(relations, plans) if relations else None
         return cls(plans, data["container"], data.get("structural", {}), constraints)
 
-    def _located(self, view: View) -> list[tuple[ColumnPlan, Hashable]]:
+    def located(self, view: View) -> list[tuple[ColumnPlan, Hashable]]:
         """Each plan and the label of its column, which `view` may lack; arrays go by position."""
         if "array" not in (self.container, view.container):
             return [(plan, plan.label) for plan in self.plans]
@@ -410,11 +330,12 @@ class Table:
             raise TableError(f"X has {found} features, but VSAEImputer is expecting {expected} features as input")
         return list(zip(self.plans, view.columns, strict=True))
 
-    def _new_column(self, view: View, plan: ColumnPlan, x: NDArray[Any]) -> Column:
-        """Of the dtype of fit where the library is the same."""
+    def _new_column(self, view: View, plan: ColumnPlan, x: NDArray[Any], empty: Bools) -> Column:
+        """Of the dtype of fit where the library is the same; with nulls where it is `empty`."""
         _refuse_images(plan, view.container, view.backend)
         like = view.backend.empty(plan.dtype) if self.container == view.container else None
-        return _column(view.backend, plan, x, like)
+        column = _column(view.backend, plan, x, like)
+        return view.backend.with_nulls(column, empty) if empty.any() else column
 
     def _blank(self, plan: ColumnPlan, n: int) -> NDArray[Any]:
         """What an array has in a column that is not modelled."""
@@ -524,11 +445,6 @@ def _in_range(ends: list[float | None], x: NDArray[Any]) -> Bools:
 
 def _is_one_of(values: list[float | None], x: NDArray[Any]) -> Bools:
     return np.isin(x, np.array(values, dtype=np.float64))
-
-
-def _alike(label: Hashable) -> str:
-    """The same for labels that differ in case, blanks and punctuation only."""
-    return "".join(filter(str.isalnum, str(label).lower()))
 
 
 def _some(names: Iterable[Any]) -> str:

@@ -18,6 +18,7 @@ from vsae.table.cells import objects
 
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?inf(?:inity)?", re.I)
+_EXPONENT = re.compile(r"([eE])([+-]?)([0-9]+)$", re.M)
 _BOOLEAN = re.compile("true|false", re.I)
 _SPACES = "    "  # a plain one, and those that do not break a line
 _CURRENCY = (
@@ -77,8 +78,8 @@ class Decimal:
 
     >>> Decimal.of(["1.5", "2", "0.25"]).write(np.array([3.14159, -0.001]))
     ['3.14', '0.00']
-    >>> Decimal.of(["1e-5", "2.0"]).write(np.array([3.14159e-7]))
-    ['3.14159e-07']
+    >>> Decimal.of(["1e-5", "2.0"]).write(np.array([3.14159e-7])), Decimal.of(["1.5e5"]).write(np.array([3.14e7]))
+    (['3.14159e-07'], ['3.1e7'])
     >>> Decimal.affixed(["€1.408,33", "€9,50", "-€0,99"]).write(np.array([12345.678, -2.0]))
     ['€12.345,68', '-€2,00']
     """
@@ -90,6 +91,7 @@ class Decimal:
     suffix: str = ""
     parentheses: bool = False  # for negatives
     inner: bool = False  # whether the sign follows the prefix
+    exponent: str = ""  # how all texts write 5 as an exponent: e5, E5, e+5, e+05, …
     doubt: str = field(default="", compare=False, repr=False)  # what to say where another reading was possible
 
     @classmethod
@@ -99,9 +101,12 @@ class Decimal:
         if not all_match(_DECIMAL, texts):
             return None
         joined = "\n".join(texts)
-        if "e" in joined or "E" in joined:
-            return cls(None, mark)
-        return cls(_most_decimals(joined, "."), mark)
+        exponents = _EXPONENT.findall(joined)
+        if len(exponents) == len(texts):
+            letter, _, digits = exponents[0]
+            plus = "+" if any(sign == "+" for _, sign, _ in exponents) else ""
+            return cls(_most_decimals(joined, "."), mark, exponent=f"{letter}{plus}{'5'.zfill(len(digits))}")
+        return cls(None, mark) if exponents else cls(_most_decimals(joined, "."), mark)
 
     @classmethod
     def affixed(cls, texts: Sequence[str], delimiter: str = "") -> Decimal | None:
@@ -170,8 +175,18 @@ class Decimal:
     def write(self, values: np.ndarray) -> list[str]:
         if self.decimals is None:
             return [f"{value:.6g}".replace(".", self.mark) for value in values.tolist()]
+        if self.exponent:
+            return [self._scientific(f"{value:.{self.decimals}e}") for value in values.tolist()]
         marks = str.maketrans({",": self.group, ".": self.mark})
         return [self._text(f"{value:,.{self.decimals}f}", marks) for value in values.tolist()]
+
+    def _scientific(self, text: str) -> str:
+        if "e" not in text:  # infinite
+            return text
+        mantissa, _, power = text.partition("e")
+        sign = "-" if power.startswith("-") else "+" * ("+" in self.exponent)
+        digits = power.lstrip("+-0").rjust(len(self.exponent.lstrip("eE+")), "0")
+        return mantissa.replace(".", self.mark) + self.exponent[0] + sign + digits
 
     def _text(self, text: str, marks: dict[int, str]) -> str:
         negative = text.startswith("-") and text.strip("-0.,") != ""  # -0.00 is 0.00

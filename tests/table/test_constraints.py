@@ -158,6 +158,13 @@ def test_the_language_has_no_way_into_python():
     assert parse_relation("`blood pressure` >= 2 * (a - -b)").sign == "<="
 
 
+def test_columns_of_arrays_go_by_their_names():
+    X = np.array([[1.5, 2.5], [3.5, 7.5], [2.5, 2.75]])
+    table = Table.fit(X, constraints=["x0 < x1"])
+    found = table.constrained({"x0": np.array([9.0, 3.5, 2.5]), "x1": X[:, 1]}, np.array([[False, True]] * 3))
+    assert (found["x0"] < found["x1"]).all()
+
+
 # --- cells that do not apply
 
 

@@ -126,11 +126,12 @@ def rows_where(
 
 
 def resolved(names: Iterable[str], plans: Iterable[ColumnPlan], said: str) -> dict[str, ColumnPlan]:
-    """The plans of the columns that a text names; each must be modelled."""
-    known = {str(plan.label): plan for plan in plans}
+    """The plans of the columns that a text names, by label or, as in arrays, by name; each must be modelled."""
+    plans = list(plans)
+    known = {plan.name: plan for plan in plans} | {str(plan.label): plan for plan in plans}
     for name in names:
         if name not in known or known[name].kind is None:
-            shown = ", ".join(repr(label) for label, plan in known.items() if plan.kind)
+            shown = ", ".join(repr(plan.name) for plan in plans if plan.kind)
             raise TableError(f"{said!r}: there is no modelled column {name!r}; these are {shown}")
     return {name: known[name] for name in names}
 

@@ -56,14 +56,15 @@ class Constraints:
     def fit(
         cls,
         texts: Sequence[str],
-        plans: Iterable[ColumnPlan],
+        plans: Sequence[ColumnPlan],
         columns: Mapping[str, NDArray[Any]],
         known: Mapping[str, Bools],
     ) -> Constraints:
         texts = tuple([texts] if isinstance(texts, str) else texts)
         named: dict[str, ColumnPlan] = {}
         for text in texts:
-            named |= resolved(dict.fromkeys(columns_of(parse_relation(text))), plans, text)
+            those = resolved(dict.fromkeys(columns_of(parse_relation(text))), plans, text)
+            named |= {plan.name: plan for plan in those.values()}
         for label, plan in named.items():
             if plan.kind not in NUMBERS:
                 raise TableError(f"column {label!r} in a constraint is {plan.kind_name}, not a number or a date")
@@ -81,7 +82,9 @@ class Constraints:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        return {str(plan.label): k for k, plan in enumerate(self.plans)}
+        """By label or name."""
+        named = {plan.name: k for k, plan in enumerate(self.plans)}
+        return named | {str(plan.label): k for k, plan in enumerate(self.plans)}
 
     @cached_property
     def units(self) -> Floats:
@@ -112,7 +115,8 @@ class Constraints:
     def satisfied(self, columns: Mapping[str, NDArray[Any]], mask: Mapping[str, Bools]) -> Outcome:
         """The columns with imputed cells, those that are not in `mask`, moved until the relations hold."""
         before = self._stacked(columns)
-        free = ~np.stack([mask[plan.name] for plan in self.plans], axis=1)
+        fixed = [mask[plan.name] | (plan.constant is not None) for plan in self.plans]  # a constant is always written
+        free = ~np.stack(fixed, axis=1)
         x = np.where(free, self._on_grid(before), before)
         wrong = np.flatnonzero(~self._holds(x).all(axis=1))
         broken: dict[str, NDArray[np.int64]] = {}

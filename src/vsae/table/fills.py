@@ -93,7 +93,7 @@ def with_indicators(table: Table, X: Any, filled: Any) -> Any:
 
 def indicators(table: Table) -> list[str]:
     """The names of the columns that `with_indicators` adds, as scikit-learn has them."""
-    return [f"missingindicator_{plan.label}" for plan in table.plans if _is_indicated(plan)]
+    return [f"missingindicator_{plan.name}" for plan in table.plans if _is_indicated(plan)]
 
 
 def _is_indicated(plan: ColumnPlan) -> bool:

@@ -76,7 +76,7 @@ class Table:
         relations = [constraints] if isinstance(constraints, str) else list(constraints)
         measured = {name for text in relations for name in columns_of(parse_relation(text))}
         plans = tuple(
-            _plan_column(view, label, name, specs.get(label), codes.get(label, ()), str(label) in measured)
+            _plan_column(view, label, name, specs.get(label), codes.get(label, ()), bool({str(label), name} & measured))
             for label, name in names.items()
         )
         kept = [f"{plan.label!r} ({plan.why})" for plan in plans if plan.kind is None and plan.why]

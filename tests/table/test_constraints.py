@@ -117,10 +117,45 @@ def test_observed_rows_that_break_a_relation_are_named_and_never_changed():
     X["systolic"][9] = np.nan
     table = Table.fit(X, constraints=["diastolic < systolic", "systolic <= 250"])
     encoded = table.encode(X)
-    with pytest.warns(DataWarning, match=r"do not satisfy 'diastolic < systolic' in row"):
+    with pytest.warns(DataWarning) as said:
         found = table.constrained(dict(encoded.columns, systolic=np.nan_to_num(X["systolic"], nan=120.0)), encoded.mask)
+    assert "observed cells, which stay as they are, do not satisfy 'diastolic < systolic' in row 4" in str(
+        said[0].message
+    )
+    assert "no values of the missing cells were found that satisfy 'diastolic < systolic' in row 10" in str(
+        said[1].message
+    )
     assert found["diastolic"][3] == 300.0
     assert found["systolic"][9] == 120.0  # nothing helps: as the model has it
+
+
+def test_a_broken_relation_does_not_keep_another_of_the_row_from_holding():
+    X = made()
+    X["diastolic"][3] = 300.0
+    table = Table.fit(X, constraints=["diastolic < systolic", "total == a + b + c"])
+    encoded = table.encode(X)
+    mask = encoded.mask.copy()
+    mask[3, list(X).index("total")] = False
+    with pytest.warns(DataWarning, match="in row 4$"):
+        found = table.constrained(dict(encoded.columns, total=np.where(np.arange(N) == 3, 0.0, X["total"])), mask)
+    assert found["total"][3] == pytest.approx(X["total"][3])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_of_sums_and_products_hold_together(seed):
+    rng = np.random.default_rng(seed)
+    a, b, c = (rng.gamma(2, 10, N).round(seed) for _ in range(3))
+    X = {"a": a, "b": b, "c": c, "s": (a + b).round(seed), "t": (a + b + c).round(seed)}
+    X |= {"net": (X["t"] - a).round(seed), "hi": np.maximum(X["s"], c) + 1}
+    X |= {"q": rng.integers(1, 9, N).astype(float), "lo": np.minimum(a, b)}
+    X["amount"] = (X["q"] * a).round(seed)
+    relations = ["s == a + b", "t == s + c", "net == t - a", "lo <= a", "lo <= b", "hi > s", "hi > c", "net >= 0"]
+    table = Table.fit(X, constraints=relations)
+    columns, mask = spoiled(table, X, seed, 0.5)
+    assert not table.constraints.satisfied(columns, table.known(mask)).unsolved
+    table = Table.fit(X, constraints=["amount == q * a", "s == a + b"])
+    columns, mask = spoiled(table, X, seed)
+    assert not table.constraints.satisfied(columns, table.known(mask)).unsolved
 
 
 def test_numbers_in_a_relation_are_no_codes():

@@ -22,6 +22,7 @@ Each module builds on those before it:
     notations, stamps     numbers, dates and times that are written as text
     expressions           a small language of conditions and relations
     conditions            where a condition on a row holds
+    relations             between columns: their value in each row, and whether they hold
     constraints           relations that imputed cells are made to satisfy
     typed_json, plan      one column: read, written, shown, saved
     inference             from a column and what was asked of it to its plan

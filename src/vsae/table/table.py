@@ -186,6 +186,8 @@ class Table:
         found = self.constraints.satisfied(columns, self.known(mask))
         if found.broken and warn:
             _warn(f"observed cells, which stay as they are, do not satisfy {named_rows(found.broken)}")
+        if found.unsolved and warn:
+            _warn(f"no values of the missing cells were found that satisfy {named_rows(found.unsolved)}")
         return found.columns
 
     def known(self, mask: Bools) -> dict[str, Bools]:

@@ -90,55 +90,83 @@ def read(source: TextSource, text: str, format: str, asked: Asked) -> tuple[Colu
     found = _SEPARATOR.match(text)
     preamble, text = (found[0], text[found.end() :]) if found else ("", text)
     dialect = Dialect.of(source.where, text, format, asked.delimiter or (found[1] if found else None))
-    header: int | None = None
-    names: list[str] = []
-    records: list[str] = []
-    rows: list[int] = []
-    notes: list[str] = []
-    cells = _Cells()
+    scan = _Scan(source.where, asked.header)
     for line, record, fields in dialect.scan(source.where, text):
-        where = f"{source.where}: line {line + bool(preamble)}"
-        if not names and record.strip():
-            is_row = looks_like_a_row(fields) if asked.header is None else not asked.header
-            names = [f"c{number}" for number in range(1, len(fields) + 1)] if is_row else _names(where, fields)
-            header = None if is_row else len(records)
-            if is_row and asked.header is None:
-                notes.append(f"{where}: taken for a row; the columns are called c1, c2, … (--header if not)")
-            if not is_row:
-                records.append(record)
-                continue
-        if not rows and len(fields) == len(names) + 1 and fields[-1].strip() and header is not None:
-            names = [_INDEX, *names]  # R has no name for the names of rows
-        if len(fields) > len(names) and not any(map(str.strip, fields[len(names) :])):
-            fields = fields[: len(names)]  # a delimiter at the end of each line
-        if names and len(fields) == len(names):
-            rows.append(len(records))
-            cells.add(fields)
-        elif record.strip():
-            raise FileError(
-                f"{where}: {counted(len(fields), 'field')} instead of {len(names)}; "
-                f"correct the line, or pass --delimiter if it is not {dialect.delimiter!r}"
-            )
-        records.append(record)  # a blank line is no row, but stays where it is
+        if not scan.add(line + bool(preamble), record, fields):
+            few = f"{counted(len(fields), 'field')} instead of {len(scan.names)}"
+            remedy = f"correct the line, or pass --delimiter if it is not {dialect.delimiter!r}"
+            raise FileError(f"{source.where}: line {line + bool(preamble)}: {few}; {remedy}")
     if text.endswith(dialect.newline):
-        records.append("")
+        scan.records.append("")
 
     columns: Columns = {}
-    layout = Delimited(source, format, dialect, preamble, records, header, rows, {}, {})
-    for name, column in zip(names, cells.columns(len(names)), strict=True):
-        if name == "" and not any(map(str.strip, column)):
-            continue  # a delimiter at the end of each line, the header's included
-        if name == "":
-            raise _nameless(source.where, names.index("") + 1)
+    notes = list(scan.notes)
+    layout = Delimited(source, format, dialect, preamble, scan.records, scan.header, scan.rows, {}, {})
+    for name, column in scan.columns():
         parsed = _parse_column(column, dialect.delimiter, asked, name)
         columns[name], layout.notations[name], layout.quoted[name] = parsed.values, parsed.notation, parsed.quoted
-        notes += [f"{source.where}: column {name!r}: {said}" for said in parsed.said]
+        notes += [f"column {name!r}: {said}" for said in parsed.said]
     _settle_orders(columns, layout.notations)
     for name, notation in layout.notations.items():
         if isinstance(notation, Decimal | Stamp) and notation.doubt and name not in {*asked.notations, *asked.kinds}:
-            notes.append(f"{source.where}: column {name!r}: {notation.doubt}; --schema can say what it is")
-    layout.notes = tuple(notes)
+            notes.append(f"column {name!r}: {notation.doubt}; --schema can say what it is")
+    layout.notes = tuple(f"{source.where}: {note}" for note in notes)
     return columns, layout
+
+
+class _Scan:
+    """Which records of a file are its header and its rows, and the cells of its columns."""
+
+    def __init__(self, where: str, has_header: bool | None) -> None:
+        self.where, self.has_header = where, has_header  # None: found out
+        self.names: list[str] = []
+        self.header: int | None = None  # index in records
+        self.records: list[str] = []
+        self.rows: list[int] = []  # indices in records
+        self.notes: list[str] = []
+        self.cells = _Cells()
+
+    def add(self, line: int, record: str, fields: list[str]) -> bool:
+        """Whether the record is the header, a row, or blank; a blank one is no row, but stays where it is."""
+        known = not record.strip()
+        if not self.names and record.strip() and self._is_header(line, fields):
+            known, self.header = True, len(self.records)
+        elif self._add_row(fields):
+            known = True
+        self.records.append(record)
+        return known
+
+    def _is_header(self, line: int, fields: list[str]) -> bool:
+        """Of the first line that is not blank: it has the names of the columns, or else gives them numbers."""
+        is_row = looks_like_a_row(fields) if self.has_header is None else not self.has_header
+        self.names = (
+            [f"c{number}" for number in range(1, len(fields) + 1)]
+            if is_row
+            else _names(f"{self.where}: line {line}", fields)
+        )
+        if is_row and self.has_header is None:
+            self.notes.append("the first line was taken for a row; the columns are called c1, c2, … (--header if not)")
+        return not is_row
+
+    def _add_row(self, fields: list[str]) -> bool:
+        width = len(self.names)
+        if len(fields) == width + 1 and fields[-1].strip() and not self.rows and self.header is not None:
+            self.names = [_INDEX, *self.names]  # R has no name for the names of rows
+        elif len(fields) > width and not any(map(str.strip, fields[width:])):
+            fields = fields[:width]  # a delimiter at the end of each line
+        if not self.names or len(fields) != len(self.names):
+            return False
+        self.rows.append(len(self.records))
+        self.cells.add(fields)
+        return True
+
+    def columns(self) -> Iterator[tuple[str, list[str]]]:
+        """Each name and its cells, once; without those of a delimiter at the end of all lines, the header's too."""
+        for number, (name, column) in enumerate(zip(self.names, self.cells.columns(len(self.names)), strict=True), 1):
+            if name:
+                yield name, column
+            elif any(map(str.strip, column)):
+                raise _nameless(self.where, number)
 
 
 def dump(columns: Mapping[str, list[Any]], delimiter: str) -> str:
@@ -290,7 +318,6 @@ def _names(where: str, header: list[str]) -> list[str]:
     twice = list(map(repr, repeated(named)))
     if twice:
         shown = ", ".join(twice[:5]) + (", ..." if len(twice) > 5 else "")
-        raise FileError(
-            f"{where}: the header has {shown} more than once; give each column its own name, or pass --no-header"
-        )
+        remedy = "give each column its own name, or pass --no-header"
+        raise FileError(f"{where}: the header has {shown} more than once; {remedy}")
     return names

@@ -119,7 +119,7 @@ def read(
             layout.notations[name] = notation
         elif columns[name].dtype.kind == "f":
             shown = Decimal.of(list(map(repr, columns[name][~np.isnan(columns[name])][:_MOST_SHOWN].tolist())))
-            if shown is not None and shown.decimals is not None:
+            if shown is not None and shown.decimals is not None and not shown.exponent:
                 layout.decimals[name] = shown.decimals
     layout.notes = (*notes, *layout.formulas(columns))
     return columns, layout

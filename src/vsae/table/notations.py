@@ -102,7 +102,7 @@ class Decimal:
             return None
         joined = "\n".join(texts)
         exponents = _EXPONENT.findall(joined)
-        if len(exponents) == len(texts):
+        if exponents and len(exponents) == len(texts):
             letter, _, digits = exponents[0]
             plus = "+" if any(sign == "+" for _, sign, _ in exponents) else ""
             return cls(_most_decimals(joined, "."), mark, exponent=f"{letter}{plus}{'5'.zfill(len(digits))}")

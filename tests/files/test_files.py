@@ -238,6 +238,27 @@ def test_the_delimiter_can_be_given(tmp_path):
         read_text(tmp_path, "a\n", delimiter="::")
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("5.1,3.5,setosa\n4.9,3.0,virginica\n", ["c1", "c2", "c3"]),
+        ("39,State,77516\n50,Self,83311\n", ["c1", "c2", "c3"]),
+        ("2024-01-01,a\n2024-01-02,b\n", ["c1", "c2"]),
+        ("country,2019,2020\nAT,1.5,2.5\n", ["country", "2019", "2020"]),
+        ("0,1,2\n1.5,2.5,x\n", ["0", "1", "2"]),
+        (",count,mean,25%\na,3,1.5,1.1\n", ["Unnamed: 0", "count", "mean", "25%"]),
+        ("name,town\nAda,London\n", ["name", "town"]),
+    ],
+)
+def test_whether_there_is_a_header_is_found_out_and_can_be_said(tmp_path, text, names):
+    table = read_text(tmp_path, text)
+    assert list(table.data) == names
+    assert ("taken for a row" in " ".join(table.notes)) == (names[0] == "c1")
+    assert next(iter(read_text(tmp_path, text, header=False).data)) == "c1"
+    if names[0] == "c1":
+        assert list(read_text(tmp_path, text, header=True).data) == text.splitlines()[0].split(",")
+
+
 def test_encodings_are_found_out_reported_and_given(tmp_path):
     assert read_text(tmp_path, "é,b\n1,2\n").encoding == "utf-8"
     old = read_table(put(tmp_path, "old.csv", "é\n€\n".encode("cp1252")))

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,12 +21,13 @@ from vsae.files.storage import FileError, TextSource
 from vsae.files.values import Columns, as_text, with_missing
 from vsae.table.errors import counted
 from vsae.table.missing_codes import is_never_a_number
-from vsae.table.notations import Decimal, Text, Whole, is_number
+from vsae.table.notations import Boolean, Decimal, Text, Whole, is_number
 from vsae.table.specs import Spec
 from vsae.table.stamps import IsoDate, IsoMoment, Stamp
 
 _INDEX = "Unnamed: 0"  # pandas' name for a column without one, which holds the numbers or names of rows
 _SEPARATOR = re.compile(r'"?sep=(.)"?[ \t]*\r?\n', re.I)  # Excel's hint
+_FIRST = 20  # records, by which to tell whether there is a header
 _FEW_WORDS = 5  # among numbers, that may stand for missing values
 
 
@@ -90,7 +92,13 @@ def read(source: TextSource, text: str, format: str, asked: Asked) -> tuple[Colu
     found = _SEPARATOR.match(text)
     preamble, text = (found[0], text[found.end() :]) if found else ("", text)
     dialect = Dialect.of(source.where, text, format, asked.delimiter or (found[1] if found else None))
-    scan = _Scan(source.where, asked.header)
+    has_header = asked.header
+    if has_header is None:
+        first = islice((fields for _, record, fields in dialect.scan(source.where, text) if record.strip()), _FIRST)
+        has_header = not _starts_with_a_row(list(first), asked.na)
+    scan = _Scan(source.where, has_header)
+    if not has_header and asked.header is None:
+        scan.notes.append("the first line was taken for a row; the columns are called c1, c2, … (--header if not)")
     for line, record, fields in dialect.scan(source.where, text):
         if not scan.add(line + bool(preamble), record, fields):
             few = f"{counted(len(fields), 'field')} instead of {len(scan.names)}"
@@ -117,8 +125,8 @@ def read(source: TextSource, text: str, format: str, asked: Asked) -> tuple[Colu
 class _Scan:
     """Which records of a file are its header and its rows, and the cells of its columns."""
 
-    def __init__(self, where: str, has_header: bool | None) -> None:
-        self.where, self.has_header = where, has_header  # None: found out
+    def __init__(self, where: str, has_header: bool) -> None:
+        self.where, self.has_header = where, has_header
         self.names: list[str] = []
         self.header: int | None = None  # index in records
         self.records: list[str] = []
@@ -129,24 +137,14 @@ class _Scan:
     def add(self, line: int, record: str, fields: list[str]) -> bool:
         """Whether the record is the header, a row, or blank; a blank one is no row, but stays where it is."""
         known = not record.strip()
-        if not self.names and record.strip() and self._is_header(line, fields):
-            known, self.header = True, len(self.records)
-        elif self._add_row(fields):
+        if not self.names and record.strip():
+            self.names = [f"c{number}" for number in range(1, len(fields) + 1)]
+            if self.has_header:
+                self.names, self.header = _names(f"{self.where}: line {line}", fields), len(self.records)
+        if self.header == len(self.records) or self._add_row(fields):
             known = True
         self.records.append(record)
         return known
-
-    def _is_header(self, line: int, fields: list[str]) -> bool:
-        """Of the first line that is not blank: it has the names of the columns, or else gives them numbers."""
-        is_row = looks_like_a_row(fields) if self.has_header is None else not self.has_header
-        self.names = (
-            [f"c{number}" for number in range(1, len(fields) + 1)]
-            if is_row
-            else _names(f"{self.where}: line {line}", fields)
-        )
-        if is_row and self.has_header is None:
-            self.notes.append("the first line was taken for a row; the columns are called c1, c2, … (--header if not)")
-        return not is_row
 
     def _add_row(self, fields: list[str]) -> bool:
         width = len(self.names)
@@ -274,17 +272,24 @@ def _was(texts: list[str]) -> str:
     return "was" if len(set(texts)) == 1 else "were"
 
 
-def looks_like_a_row(fields: list[str]) -> bool:
-    """Whether the first line holds values: a date, or a number that is neither a year nor one of 0, 1, 2, …
+def _starts_with_a_row(records: list[list[str]], na: frozenset[str]) -> bool:
+    """Whether the first record holds values and not names: a date, or a number that is neither a year nor one of
+    0, 1, 2, …; and no word above numbers.
 
-    >>> looks_like_a_row(["5.1", "3.5", "setosa"]), looks_like_a_row(["country", "2019", "2020"])
-    (True, False)
+    >>> _starts_with_a_row([["5.1", "3.5", "setosa"], ["4.9", "3.0", "virginica"]], frozenset())
+    True
+    >>> _starts_with_a_row([["mean", "25%", "75%"], ["4.9", "3.0", "5.1"]], frozenset())
+    False
     """
-    texts = [text for field in fields if (text := unquote(field).strip())]
-    notations = [notation_of([text], True, ",") for text in texts]
+    first, *others = [[unquote(field).strip() for field in fields] for fields in records] or [[]]
+    notations = [notation_of([text] if text else [], True, ",") for text in first]
+    for number, notation in enumerate(notations):
+        below = [fields[number] for fields in others if number < len(fields) and fields[number] not in na]
+        if below and isinstance(notation, Text) and not isinstance(notation_of(below, True, ","), Text | Boolean):
+            return False
     if any(isinstance(notation, Decimal | IsoDate | IsoMoment | Stamp) for notation in notations):
         return True
-    whole = [int(text) for text, notation in zip(texts, notations, strict=True) if isinstance(notation, Whole)]
+    whole = [int(text) for text, notation in zip(first, notations, strict=True) if isinstance(notation, Whole)]
     steps = whole in ([*range(len(whole))], [*range(1, len(whole) + 1)])
     return not steps and not all(1000 <= number < 3000 for number in whole)
 

@@ -58,8 +58,11 @@ def fills(table: Table, X: Any, filled: Any = None) -> list[Fill]:
 
 def warn_of_unknown(table: Table, X: Any) -> None:
     """Of columns that were renamed since the fit, or never were in it, and have missing cells."""
-    known = {label for _, label in table.located(view_of(X))}
-    left = [f"{fill.label!r} ({fill.left})" for fill in fills(table, X) if fill.label not in known and fill.size]
+    view = view_of(X)
+    unknown = view.columns.keys() - {label for _, label in table.located(view)}
+    if not unknown:
+        return
+    left = [f"{fill.label!r} ({fill.left})" for fill in fills(table, X) if fill.label in unknown and fill.size]
     if left:
         message = f"the missing cells of these columns are left as they are: {', '.join(left)}"
         warnings.warn(message, DataWarning, stacklevel=3)

@@ -49,8 +49,10 @@ def suspected(values: NDArray[Any]) -> tuple[Any, ...]:
     """
     if values.dtype.kind not in "iufM" or not len(values):
         return ()
+    if not _chosen(np.array([values.min(), values.max()])).any():  # most columns end here
+        return ()
     seen, cells = np.unique(values, return_counts=True)
-    chosen = np.isin(seen.astype("M8[Y]").astype(int) + 1970, _YEARS) if seen.dtype.kind == "M" else _chosen(seen)
+    chosen = _chosen(seen)
     if chosen.all() or not chosen.any():
         return ()
     x = seen.astype("M8[s]").astype(np.float64) / UNITS["s"] if seen.dtype.kind == "M" else seen.astype(np.float64)
@@ -64,7 +66,9 @@ def suspected(values: NDArray[Any]) -> tuple[Any, ...]:
 
 
 def _chosen(x: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which numbers people choose for codes: 99 and 97, 8888, all these with a minus, and -1 … -9."""
+    """Which numbers people choose for codes: 99 and 97, 8888, all these with a minus, and -1 … -9; which dates."""
+    if x.dtype.kind == "M":
+        return np.isin(x.astype("M8[Y]").astype(int) + 1970, _YEARS)
     size = np.abs(x.astype(np.float64))
     lengths = 10.0 ** np.arange(2, 8)
     nines = np.concatenate([lengths - j for j in range(1, 5)])

@@ -358,7 +358,7 @@ def _plan_column(
     facts = Facts(cells, backend.categorical(column), backend.order(column), view.plain, measured)
     missing = 1 - float(cells.observed.mean())
     blank = ColumnPlan(name, label, None, storage=cells.storage, missing_codes=codes, missing=missing)
-    plan = planned(replace(blank, suspected=suspected(cells.values)), facts, asked)
+    plan = planned(replace(blank, suspected=suspected(cells.finite)), facts, asked)
     _refuse_images(plan, view.container, backend)  # now, not after training
     try:
         return replace(plan, dtype=backend.describe(column)) if plan.kind else plan

@@ -30,6 +30,7 @@ COMMANDS = {
     "calibration-parts": ("benchmarks.calibration.parts", "The calibration without one of its parts at a time."),
     "joint": ("benchmarks.joint.jobs", "Draws for columns that are missing together: do they belong together?"),
     "exact": ("benchmarks.joint.exact", "Totals and their parts, starts and ends: do relations hold?"),
+    "constraints": ("benchmarks.joint.constraints", "Relations that are stated: do they hold, and what do they cost?"),
     "draw-times": ("benchmarks.joint.times", "Seconds and memory of draws and intervals after a fit."),
     "gate": ("benchmarks.mechanism.gate", "Which columns are taken to mask themselves, rightly or not."),
     "nmar": ("benchmarks.mechanism.nmar", "Imputation with and without the evidence of self-masking."),

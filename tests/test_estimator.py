@@ -461,3 +461,24 @@ def test_a_gpu_that_is_not_there_is_told(imputer, tmp_path):
     for call in (lambda: VSAEImputer(device="cuda").fit(CLINIC.frame()), lambda: load(tmp_path / "it", device="cuda")):
         with pytest.raises(ValueError, match="torch finds no GPU here; use 'cpu'"):
             call()
+
+
+def test_what_was_imputed_is_told(few_steps):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"a": [1.0, None, 3.5, 2.5] * 6, "b": list("xyxy") * 6, "note": [None, {}, None, {}] * 6})
+    X.index = range(100, 124)
+    with pytest.warns(vsae.DataWarning):
+        imputer = VSAEImputer(random_state=0, add_indicator=True).fit(X)
+    mask = imputer.imputed_mask(X)
+    assert mask["a"].tolist() == X["a"].isna().tolist()
+    assert not mask[["b", "note"]].any().any()
+    assert (mask.index == X.index).all()
+    filled = imputer.transform(X)
+    assert list(filled.columns) == [*X.columns, "missingindicator_a"] == list(imputer.get_feature_names_out())
+    assert filled["missingindicator_a"].tolist() == mask["a"].tolist()
+    array = np.array([[1.0, 2.0], [np.nan, 3.0], [2.0, 5.0]])
+    imputer = VSAEImputer(random_state=0, add_indicator=True).fit(array)
+    assert imputer.transform(array).shape == (3, 3)
+    assert imputer.imputed_mask(array).tolist() == np.isnan(array).tolist()
+    with pytest.warns(vsae.DataWarning, match="'A' .*it knows 'a'"):
+        VSAEImputer(random_state=0).fit(X[["a", "b"]]).transform(X[["a", "b"]].rename(columns={"a": "A"}))

@@ -1,4 +1,4 @@
-"""What the README and docs/missingness.md show is run, and prints what it says."""
+"""What the README, docs/files.md and docs/missingness.md show is run, and prints what it says."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
+FILES = (ROOT / "docs" / "files.md").read_text("utf-8")
 MISSINGNESS = (ROOT / "docs" / "missingness.md").read_text("utf-8")
 
 
@@ -68,6 +69,13 @@ def test_the_examples_of_missingness(few_steps, capsys):
     assert names["amputed"]["income"].isna().any()
     assert not names["amputed"]["age"].isna().any()
     assert len(names["strange"]) == 5
+
+
+@pytest.mark.parametrize("name", ["schema", "relations"])
+def test_the_examples_of_files(few_steps, capsys, name):
+    pytest.importorskip("pandas")
+    exec(compile(shown("example", name, FILES), "files.md", "exec"), {})
+    assert capsys.readouterr().out == shown("prints", name, FILES)
 
 
 def test_the_first_screen_holds_the_two_commands():

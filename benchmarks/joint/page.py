@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.joint import exact, times
+from benchmarks.joint import constraints, exact, times
 from benchmarks.joint.blocks import GROUP, PAIR_CORRELATION, RELATIONS, ROWS, Relation
 from benchmarks.joint.jobs import BENCHMARK, DRAWS, INDEPENDENT, METHODS
 from benchmarks.markup import MADE, all_values, listed, markdown, mask_name, paragraph
@@ -71,9 +71,10 @@ def page(results: Path) -> str | None:
     readings = Readings(tuple(comparable(BENCHMARK.rows(results))))
     if not readings.rows:
         return None
-    found = [*verdicts(readings), *exact.verdicts(results), *times.verdicts(results)]
+    found = [*verdicts(readings), *exact.verdicts(results), *constraints.verdicts(results), *times.verdicts(results)]
     met = [verdict.met for verdict in found]
-    return f"""{MADE.format(source=f"results/{BENCHMARK.name}.jsonl, exact.jsonl and draw-times.jsonl")}
+    others = "exact.jsonl, constraints.jsonl and draw-times.jsonl"
+    return f"""{MADE.format(source=f"results/{BENCHMARK.name}.jsonl, {others}")}
 # What is missing together belongs together
 
 Draws for blocks of columns that are missing in the same rows, against the rows as they were.
@@ -87,6 +88,8 @@ Of {len(found)} figures asked for, {met.count(True)} are met, {met.count(False)}
 
 {exact.section(results)}
 
+{constraints.section(results)}
+
 {times.section(results)}
 
 ## To repeat it
@@ -95,6 +98,7 @@ Of {len(found)} figures asked for, {met.count(True)} are met, {met.count(False)}
 make peers PEERS="miceforest midas2 utrees"  # their environments; R comes from the system's packages
 python -m benchmarks joint                   # the runs; those that are there are not run again
 python -m benchmarks exact
+python -m benchmarks constraints
 python -m benchmarks draw-times
 python -m benchmarks tables                  # this page
 ```

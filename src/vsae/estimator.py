@@ -28,11 +28,14 @@ from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import resolve_device
 from vsae.progress import training_progress
 from vsae.storage import checkpoint
-from vsae.table import Encoded, Table, TableError
+from vsae.table import Encoded, Table, TableError, fills
 from vsae.table.containers import view_of
 from vsae.table.errors import counted
+from vsae.table.stamps import notation_from_json, notation_to_json
 
 Strategy = Literal["mean", "median", "draw"]
+_MOST_ROUNDS = 50  # of generated rows, of which those are taken that are as given
+_FEWEST_TRIED = 500  # in each
 
 
 class _Missing:
@@ -68,8 +71,16 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     schema : dict, optional
         What a column is, where the inferred kind is wrong: a kind's name ("categorical"), a spec with bounds
         (`Count(max=120)`), or "keep" to leave the column as it is. `schema_` shows the kinds that were inferred.
-    missing_values : dict, optional
-        Codes of a column that stand for a missing value: `{"age": [-1, 999]}`.
+    missing_values : dict, value or list, optional
+        Codes of a column that stand for a missing value: `{"age": [-1, 999]}`; without a dict, codes of all columns:
+        `-999`.
+    structural : dict, optional
+        Where a column does not apply: `{"pregnancies": "sex == 'M'"}`. Such cells stay empty, are not counted as
+        missing, and are never taken to hide by their own value.
+    constraints : list of str, optional
+        Relations between numbers or dates that imputed, drawn and generated rows satisfy:
+        `["diastolic < systolic", "total == a + b + c", "end >= start"]`. Observed cells stay; a warning names the rows
+        whose observed cells break one. Differences of dates count in days.
     handle_unknown : {"keep", "error"}
         What to do with a level that `fit` has not seen, or a number outside its bounds: leave the cell as it is, or
         raise an error.
@@ -78,6 +89,9 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         least in squares and in counts; for prediction. "median": least absolute error; a column that is mostly 0 gets
         0. "draw": one draw of all missing cells of a row together, so that rows, spreads and correlations look like
         the observed ones. For inference, use `draw`, which gives several.
+    add_indicator : bool
+        Whether `transform` adds a column of booleans, `missingindicator_age`, for each column that had missing cells in
+        `fit`: True where the cell was missing. `imputed_mask` gives them as a table of their own.
     mechanism : {"auto", "ignorable", "self-masking"} or dict
         Why cells are missing. "ignorable": by chance, or because of what is observed; a missing cell is then like an
         observed one in a like row. "self-masking": because of their own value, as when high incomes are not told; how
@@ -110,14 +124,18 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     fitted_: FittedVSAE
     fitted_on_: dict[str, Any]  # rows, share of missing cells, version of vsae
     n_features_in_: int
+    notations_: Mapping[str, Any]  # how the file of the table wrote its columns, where it was one; the command line's
 
     def __init__(
         self,
         *,
         schema: Mapping[Any, Any] | None = None,
-        missing_values: Mapping[Any, Any] | None = None,
+        missing_values: Any = None,
+        structural: Mapping[Any, str] | None = None,
+        constraints: Sequence[str] | None = None,
         handle_unknown: Literal["keep", "error"] = "keep",
         strategy: Strategy = "mean",
+        add_indicator: bool = False,
         mechanism: Mechanism = "auto",
         effort: Effort = "default",
         config: VSAEConfig | Mapping[str, Any] | None = None,
@@ -128,8 +146,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     ) -> None:
         self.schema = schema
         self.missing_values = missing_values
+        self.structural = structural
+        self.constraints = constraints
         self.handle_unknown = handle_unknown
         self.strategy = strategy
+        self.add_indicator = add_indicator
         self.mechanism = mechanism
         self.effort = effort
         self.config = config
@@ -147,7 +168,13 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self._check_strategy()
         check_mechanism(self.mechanism)
         X = self._checked(X, reset=True)
-        table = Table.fit(X, schema=self.schema, missing_values=self.missing_values)
+        table = Table.fit(
+            X,
+            schema=self.schema,
+            missing_values=self.missing_values,
+            structural=self.structural,
+            constraints=self.constraints or (),
+        )
         encoded = table.encode(X, handle_unknown=self.handle_unknown)
         config = self.config
         if not isinstance(config, VSAEConfig):
@@ -172,7 +199,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
         self.fitted_on_ = {
             "rows": encoded.n_rows,
-            "missing": float(1 - encoded.mask.mean()),
+            "missing": float(1 - table.without_inapplicable(encoded).mask.mean()),
             "vsae": vsae.__version__,
         }
         return self
@@ -184,8 +211,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """X with its missing cells imputed, as `strategy` says. Never refits."""
         self._check_strategy()
         X, encoded = self._encoded(X)
-        if not encoded.n_rows:
-            return self.schema_.decode(X, encoded.columns)
+        fills.warn_of_unknown(self.schema_, X)
+        filled = self.schema_.decode(X, self._imputed(encoded) if encoded.n_rows else encoded.columns)
+        return fills.with_indicators(self.schema_, X, filled) if self.add_indicator else filled
+
+    def _imputed(self, encoded: Encoded) -> dict[str, NDArray[Any]]:
         cells = encoded.columns, encoded.mask
         if self.strategy == "mean":
             columns = self.fitted_.impute(*cells)
@@ -193,7 +223,20 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             columns = self.fitted_.median(*cells)
         else:
             columns = self.fitted_.draw(*cells, 1, seed=self._seed)[0]
-        return self.schema_.decode(X, columns)
+        return self.schema_.constrained(columns, encoded.mask)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The names of the columns that `transform` gives."""
+        names = super().get_feature_names_out(input_features)
+        return np.append(names, np.array(fills.indicators(self.schema_), dtype=object)) if self.add_indicator else names
+
+    def imputed_mask(self, X: Any) -> Any:
+        """A table like X of booleans: True where `transform` fills a cell."""
+        X, encoded = self._encoded(X)
+        filled = None
+        if self.schema_.structural and encoded.n_rows:  # a cell may not apply because of one that is filled
+            filled = self.schema_.decode(X, self._imputed(encoded))
+        return fills.imputed_mask(self.schema_, X, filled)
 
     # --- multiple imputation
 
@@ -207,13 +250,15 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """
         n = _number("n", n)
         X, encoded = self._encoded(X)
+        fills.warn_of_unknown(self.schema_, X)
         if not encoded.n_rows:
             return [self.schema_.decode(X, encoded.columns) for _ in range(n)]
         ids = None if row_ids is None else np.asarray(row_ids)
         if ids is not None and (ids.dtype.kind not in "iu" or ids.shape != (encoded.n_rows,)):
             raise ValueError(f"row_ids must be a whole number for each of the {encoded.n_rows} rows")
         draws = self.fitted_.draw(encoded.columns, encoded.mask, n, seed=self._seeded(random_state), row_ids=ids)
-        return [self.schema_.decode(X, columns) for columns in draws]
+        held = (self.schema_.constrained(columns, encoded.mask, warn=i == 0) for i, columns in enumerate(draws))
+        return [self.schema_.decode(X, columns) for columns in held]
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Interval:
         """The central interval of each missing number or date; other missing cells get the most probable level."""
@@ -247,7 +292,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         `print` it for sentences; `.columns` has effects with 95 % intervals, `.little` Little's test, and `to_dict()`
         makes a dataframe.
         """
-        _, encoded = self._encoded(X)
+        encoded = self.schema_.without_inapplicable(self._encoded(X)[1])
         if not encoded.n_rows:
             return MechanismReport((), None)
         cells, levels = (encoded.columns, encoded.mask), {p.name: p.levels for p in self.schema_.modelled if p.levels}
@@ -323,16 +368,41 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     ) -> Any:
         """`n` new rows like those of the fitted table; if `with_missing`, with missing cells like those of its rows.
 
-        `given` fixes columns to a value, or to `vsae.MISSING`: these are missing in any case. The rows come in the
-        container of the fitted table, or in `container`: "pandas", "polars", "pyarrow", "dict" or "array".
+        `given` fixes columns to a value, to a range `(30, 40)`, whose ends may be None, to one of several values
+        `["heart", "back"]`, or to `vsae.MISSING`: these are missing in any case. The rows come in the container of the
+        fitted table, or in `container`: "pandas", "polars", "pyarrow", "dict" or "array".
         """
         check_is_fitted(self)
-        n = _number("n", n)
-        values, missing = self._conditions(given or {})
-        rows, mask = self.fitted_.generate(n, seed=self._seeded(random_state), given=values, missing=missing)
+        n, seed = _number("n", n), self._seeded(random_state)
+        given = {label: _single(value) for label, value in (given or {}).items()}
+        wide = {label: value for label, value in given.items() if isinstance(value, list | tuple)}
+        values, missing = self._conditions({label: value for label, value in given.items() if label not in wide})
+        allowed, batch = self.schema_.allowed(wide), max(n, _FEWEST_TRIED) if wide else n
+        found: list[tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]] = []
+        have = 0
+        while have < n:
+            rows, mask = self._generated(batch, (seed + 1_000_003 * len(found)) % 2**62, values, missing, with_missing)
+            kept = np.ones(batch, dtype=np.bool_)
+            for j, name in enumerate(self.fitted_.schema.names):
+                if name in allowed:
+                    kept &= allowed[name](rows[name])
+                    mask[:, j] = True
+            found.append(({name: x[kept] for name, x in rows.items()}, mask[kept]))
+            have += int(kept.sum())
+            if have < n and len(found) >= _MOST_ROUNDS:
+                said = ", ".join(map(repr, wide))
+                raise ValueError(f"only {have} of {batch * len(found)} generated rows are as given; widen {said}")
+        rows = {name: np.concatenate([part[name] for part, _ in found])[:n] for name in found[0][0]}
+        return self.schema_.frame(rows, np.concatenate([mask for _, mask in found])[:n], n=n, container=container)
+
+    def _generated(
+        self, n: int, seed: int, values: dict[str, float], missing: list[str], with_missing: bool
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+        rows, mask = self.fitted_.generate(n, seed=seed, given=values, missing=missing)
+        names = self.fitted_.schema.names
         if not with_missing:  # only the columns that were asked to be missing are
-            mask = np.tile([name not in missing for name in self.fitted_.schema.names], (n, 1))
-        return self.schema_.frame(rows, mask, n=n, container=container)
+            mask = np.tile([name not in missing for name in names], (n, 1))
+        return self.schema_.constrained(rows, np.tile([name in values for name in names], (n, 1))), mask
 
     def sample_mask(self, n: int, *, random_state: int | None = None) -> NDArray[np.bool_]:
         """`n` masks from the learned mechanism, (n, modelled columns); True = observed."""
@@ -409,10 +479,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             "table": self.schema_.to_json(),
             "handle_unknown": self.handle_unknown,
             "strategy": self.strategy,
+            "add_indicator": self.add_indicator,
             "mechanism": dict(self.mechanism) if isinstance(self.mechanism, Mapping) else self.mechanism,
             "seed": self._seed,
         }
         content["fitted_on"] = self.fitted_on_
+        content["notations"] = {name: notation_to_json(n) for name, n in getattr(self, "notations_", {}).items()}
         content["features"] = [str(name) for name in getattr(self, "feature_names_in_", [])]
         checkpoint.write(path, "imputer", tensors, content)
 
@@ -445,15 +517,17 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             raise ValueError(f"strategy must be one of {', '.join(get_args(Strategy))}, not {self.strategy!r}")
 
     def _mechanism_of(self, table: Table) -> Mechanism:
-        """By the model's names of the columns."""
+        """By the model's names of the columns; one that does not always apply does not hide by its value."""
+        inapplicable: dict[str, Any] = dict.fromkeys(table.structural, "ignorable")
         if not isinstance(self.mechanism, Mapping):
-            return self.mechanism
+            return inapplicable if inapplicable and self.mechanism == "auto" else self.mechanism
         names = {plan.label: plan.name for plan in table.modelled}
         for label in self.mechanism:
             if label not in names:
                 known = ", ".join(map(repr, names))
                 raise TableError(f"column {label!r} in mechanism is not a modelled column; these are {known}")
-        return {names[label]: said for label, said in self.mechanism.items()}
+        own = {names[label]: said for label, said in self.mechanism.items()}
+        return {**inapplicable, **own}
 
     def _changed(self, columns: Any) -> dict[str, int | None]:
         """Name → code of a level, or None."""
@@ -495,6 +569,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         return tags
 
 
+def _single(value: Any) -> Any:
+    """Several values that are but one are this one."""
+    value = list(value) if isinstance(value, set | frozenset) else value
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
 def _number(name: str, value: Any) -> int:
     if not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
@@ -508,10 +588,12 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     with checkpoint.parts_of(path):
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
         kept = {name: content[name] for name in ("handle_unknown", "strategy", "mechanism")}
+        kept["add_indicator"] = content.get("add_indicator", False)
         imputer = VSAEImputer(**kept, config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
         imputer._seed = int(content["seed"])
         imputer.fitted_on_ = dict(content["fitted_on"])
+        imputer.notations_ = {name: notation_from_json(n) for name, n in content.get("notations", {}).items()}
         imputer.n_features_in_ = len(imputer.schema_.plans)
         if content["features"]:
             imputer.feature_names_in_ = np.array(content["features"], dtype=object)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import data
-from benchmarks.joint import blocks, exact, jobs, page, scores, times
+from benchmarks.joint import blocks, constraints, exact, jobs, page, scores, times
 from benchmarks.joint.blocks import Blocks, Relation, grouped, missing_groups
 from benchmarks.peers.readings import Readings
 from benchmarks.processes import ADAPTERS, Method, NoEnvironment, Processes
@@ -313,4 +313,23 @@ def test_simulated_relations_hold() -> None:
 
 def test_what_was_not_run_is_no_verdict(tmp_path: Path) -> None:
     assert not exact.verdicts(tmp_path)
+    assert not constraints.verdicts(tmp_path)
     assert not times.verdicts(tmp_path)
+
+
+def test_stated_relations_hold_in_the_simulated_table_and_cost_nothing_where_nothing_changes(tmp_path: Path) -> None:
+    true = constraints.simulated(1)
+    assert set(constraints.holds(true)) == set(constraints.RELATIONS)
+    assert all(rows.all() for rows in constraints.holds(true).values())
+    missing = constraints.hidden(true, 1)
+    off = {**true, "total": true["total"] + true["total"].std()}
+    assert constraints.errors(true, missing, off)["total"] == pytest.approx(1.0)
+    assert not constraints.holds(off)["total == a + b + c"].any()
+    part = {"holds": dict.fromkeys(constraints.RELATIONS, 1.0), "errors": {"a": 0.5, "b": 0.4}}
+    worse = {"holds": dict.fromkeys(constraints.RELATIONS, 0.9), "errors": {"a": 0.5, "b": 0.5}}
+    row = {"method": "vsae", "seed": 1, "with": dict.fromkeys(("imputed", "drawn"), worse)}
+    row["without"] = dict.fromkeys(("imputed", "drawn"), part)
+    assert constraints.cost(row, "drawn") == pytest.approx(0.125)
+    constraints.BENCHMARK.store(tmp_path).add(row)
+    assert [verdict.met for verdict in constraints.verdicts(tmp_path)] == [False, False]
+    assert "90.0%" in constraints.section(tmp_path)

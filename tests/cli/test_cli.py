@@ -237,7 +237,7 @@ def test_say_what_missing_cells_go_with(tmp_path):
         (["impute", "good.csv", "--schema", "bad.json"], "bad.json"),
         (["impute", "good.csv", "--schema", "nowhere.json"], "nowhere.json: the schema cannot be read"),
         (["impute", "good.csv", "--schema", "unknown.json"], "'colour'"),
-        (["impute", "good.csv", "--missing", "a"], "column=code"),
+        (["impute", "good.csv", "--missing", "nope=1"], "'nope'"),
         (["sample", "good.csv"], "not a vsae file"),
         (["sample", "nowhere.vsae"], "no such file"),
         (["inspect", "empty.csv"], "empty"),

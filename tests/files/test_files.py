@@ -173,7 +173,11 @@ def test_long_and_wide_tables_are_read(tmp_path):
             ["2020-01-01T10:00:00.25Z", "2020-01-01T10:00:01Z"],
             np.array(["2020-01-01T10:00:00.25", "2020-01-01T10:00:01"], dtype="datetime64[us]"),
         ),
-        (["2020-01-01T10:00Z", "2020-01-01T10:00+02:00"], ["2020-01-01T10:00Z", "2020-01-01T10:00+02:00"]),
+        (
+            ["2020-01-01T10:00Z", "2020-01-01T10:00+02:00"],
+            np.array(["2020-01-01T10:00", "2020-01-01T08:00"], dtype="datetime64[s]"),
+        ),
+        (["2020-01-01T10:00Z", "2020-01-01T10:00"], ["2020-01-01T10:00Z", "2020-01-01T10:00"]),
         (["2020-01-01", "2020-01-01 10:00"], ["2020-01-01", "2020-01-01 10:00"]),
         (["a", " b", "null", '"c, d"', '5" pipe'], ["a", " b", None, "c, d", '5" pipe']),
         (["yes", "no"], ["yes", "no"]),
@@ -202,7 +206,9 @@ def test_missing_codes_are_the_users_choice_and_the_empty_cell_is_always_one(tmp
 def test_decimal_commas_are_numbers_beside_semicolons_and_tabs_only(tmp_path):
     assert read_text(tmp_path, "a;b\n1,5;x\n2;y\n").data["a"].tolist() == [1.5, 2.0]
     assert read_text(tmp_path, "a\tb\n1,5\tx\n", "t.tsv").data["a"].tolist() == [1.5]
-    assert read_text(tmp_path, "a\tb\n1,500\tx\n", "t.tsv").data["a"].tolist() == ["1,500"]  # a thousand?
+    thousands = read_text(tmp_path, "a\tb\n1,500\tx\n", "t.tsv")
+    assert thousands.data["a"].tolist() == [1500.0]
+    assert "'1,500' was read as 1500" in thousands.notes[0]
     assert read_text(tmp_path, 'a,b\n"1,5",x\n').data["a"].tolist() == ["1,5"]
     assert read_text(tmp_path, "a;b\n1,5;x\n2.5;y\n").data["a"].tolist() == ["1,5", "2.5"]
 
@@ -230,6 +236,27 @@ def test_the_delimiter_can_be_given(tmp_path):
     assert list(read_text(tmp_path, "a,b\tc\n1,2\t3\n", delimiter="\\t").data) == ["a,b", "c"]
     with pytest.raises(FileError, match="one character"):
         read_text(tmp_path, "a\n", delimiter="::")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("5.1,3.5,setosa\n4.9,3.0,virginica\n", ["c1", "c2", "c3"]),
+        ("39,State,77516\n50,Self,83311\n", ["c1", "c2", "c3"]),
+        ("2024-01-01,a\n2024-01-02,b\n", ["c1", "c2"]),
+        ("country,2019,2020\nAT,1.5,2.5\n", ["country", "2019", "2020"]),
+        ("0,1,2\n1.5,2.5,x\n", ["0", "1", "2"]),
+        (",count,mean,25%\na,3,1.5,1.1\n", ["Unnamed: 0", "count", "mean", "25%"]),
+        ("name,town\nAda,London\n", ["name", "town"]),
+    ],
+)
+def test_whether_there_is_a_header_is_found_out_and_can_be_said(tmp_path, text, names):
+    table = read_text(tmp_path, text)
+    assert list(table.data) == names
+    assert ("taken for a row" in " ".join(table.notes)) == (names[0] == "c1")
+    assert next(iter(read_text(tmp_path, text, header=False).data)) == "c1"
+    if names[0] == "c1":
+        assert list(read_text(tmp_path, text, header=True).data) == text.splitlines()[0].split(",")
 
 
 def test_encodings_are_found_out_reported_and_given(tmp_path):
@@ -611,13 +638,14 @@ def test_mixed_columns_do_not_fit_arrow(tmp_path):
         ("t.csv", b"a,b\n1,2\n3\n", "line 3: 1 field instead of 2"),
         ("t.csv", b'a,b\n"1\n1",2\n\n3,4,5\n', "line 5: 3 fields instead of 2"),
         ("t.csv", b"a,b,a\n1,2,3\n", "line 1: the header has 'a' more than once"),
-        ("t.csv", b"\n,b,\n1,2,3\n", "line 2: no name in the header for column 1, 3"),
+        ("t.csv", b"\n,b,\n1,2,3\n", "no name in the header for column 3"),
+        ("t.csv", b"a,,b\n1,2,3\n", "line 1: no name in the header for column 2"),
         ("t.csv", b'a,b\n1,2\n3,"4\n5,6\n', "line 3: the quote that opens a cell does not close at its end"),
         ("t.csv", b'a,b\n"1\n",2\n3,"4\n5,6\n', "line 4: the quote that opens a cell does not close at its end"),
         ("t.csv", b'a,b\n1,"2""\n5,6\n', "line 2: the quote that opens a cell does not close at its end"),
         ("t.csv", b'a,b\n1,"2\n3,"4"\n', "line 2: the quote that opens a cell does not close at its end"),
         ("t.csv", b"PAR1\x00\x01", "it is a Parquet file; pass --format parquet"),
-        ("t.csv", b"PK\x03\x04..", "it is a spreadsheet or a zip archive; save it as CSV"),
+        ("t.csv", b"PK\x03\x04..", "it is a spreadsheet or a zip archive; pass --format xlsx"),
         ("t.csv", gzip.compress(b"a\n1\n", mtime=0), "compressed with gzip; let its name end in .gz"),
         ("t.csv", b"a,b\n1,\x002\n", "this is not a text file, or one in utf-16"),
         ("t.csv.gz", b"a,b\n1,2\n", "not a gzip file, or it is damaged"),
@@ -625,7 +653,7 @@ def test_mixed_columns_do_not_fit_arrow(tmp_path):
         ("t.jsonl", b'{"a": 1}\n{"a": \n', "line 2: this is not JSON"),
         ("t.jsonl", b'{"a": 1}\n[1]\n', "line 2: this is a list, not an object; write one object per line"),
         ("t.jsonl", b"{}\n", "the objects have no keys"),
-        ("t.xlsx", b"", "unknown extension '.xlsx'; use .csv, .tsv, .txt"),
+        ("t.xls", b"", "unknown extension '.xls'; use .csv, .tsv, .txt"),
         ("t", b"", "the name has no extension; use .csv"),
         ("t.gz", b"", "the name has no extension; use .csv"),
     ],
@@ -659,7 +687,7 @@ def test_the_other_errors_of_reading(tmp_path):
         read_table(path, encoding="utf-8")
     with pytest.raises(FileError, match="unknown encoding 'klingon'"):
         read_table(path, encoding="klingon")
-    with pytest.raises(FileError, match="unknown format 'xls'; use csv, tsv, txt, jsonl, parquet, feather"):
+    with pytest.raises(FileError, match="unknown format 'xls'; use csv, tsv, txt, jsonl, parquet, feather, xlsx"):
         read_table(path, format="xls")
 
 
@@ -676,7 +704,7 @@ def test_a_letter_that_the_encoding_lacks_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("out.xlsx", "unknown extension"), ("none/out.csv", "there is no folder"), ("", "is a folder")],
+    [("out.xls", "unknown extension"), ("none/out.csv", "there is no folder"), ("", "is a folder")],
 )
 def test_a_target_that_cannot_be_written_is_known_beforehand(tmp_path, name, message):
     with pytest.raises(FileError, match=message):

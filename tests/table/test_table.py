@@ -495,7 +495,7 @@ class TestOddTables:
         dtype = {"pandas": "category", "polars": pl.Categorical}.get(container, pa.dictionary(pa.int32(), pa.string()))
         number = {"pandas": "float64", "polars": pl.Float64}.get(container, pa.float64())
         X = make(container, {"c": (levels, dtype), "x": ([0.5] * 150_000, number)})
-        with pytest.warns(DataWarning, match=r"'c' \(free text: 100000 distinct values in 150000 cells"):
+        with pytest.warns(DataWarning, match=r"'c' \(100000 levels\)"):
             table = Table.fit(X)
         assert_same_but_filled(X, impute(table, X))
 
@@ -878,7 +878,7 @@ class TestOverrides:
             ("age", Count(min=dt.date(2020, 1, 1)), "column 'age': the bound .* is not a number"),
             ("score", Count(), "column 'score' as count: 0.5 is not a whole number; use real"),
             ("flag", Positive(), "column 'flag' as positive: False is not above zero; use real"),
-            ("size", Real(), "column 'size' holds text, real takes numbers; use categorical"),
+            ("size", Real(), "column 'size' holds text such as 'S', real takes numbers; list it .* use categorical"),
             ("size", "ordinal", "column 'size': the order of its levels is not known; pass Ordinal"),
             ("size", Ordinal(["S", "M"]), "column 'size': 'L' is not among its levels; add it"),
             ("size", Ordinal(["S", "M", "L", "L"]), "column 'size': a level is listed twice"),
@@ -900,8 +900,6 @@ class TestOverrides:
             Table.fit(self.X, missing_values={"nope": [1]})
 
     def test_what_is_said_of_no_column(self) -> None:
-        with pytest.raises(TableError, match=r"missing_values=-1 does not say which column .*; pass a dict"):
-            Table.fit(self.X, missing_values=-1)  # type: ignore[arg-type]
         with pytest.raises(TableError, match=r"schema=\['age'\] does not say which column .*; pass a dict"):
             Table.fit(self.X, schema=["age"])  # type: ignore[arg-type]
 

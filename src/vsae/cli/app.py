@@ -5,6 +5,9 @@ Data goes to stdout or a file, everything else to stderr. Exit code 0: done; 1: 
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from vsae import __version__
-from vsae.cli.messages import fail, note, one_line_errors
+from vsae.cli.messages import fail, note, one_line_errors, warn
 from vsae.cli.options import (
     ColumnOptions,
     Format,
@@ -21,13 +24,17 @@ from vsae.cli.options import (
     Seed,
     TextOptions,
     TrainingOptions,
+    separated,
     with_options,
 )
+from vsae.table.errors import counted
 
 if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
     from vsae.files import FileTable
     from vsae.generation.privacy import DistanceToClosest
+    from vsae.table.fills import Fill
+    from vsae.table.plan import ColumnPlan
 
 app = typer.Typer(
     name="vsae",
@@ -66,6 +73,20 @@ def impute(
         ),
     ] = None,
     model: Annotated[Path | None, typer.Option(help="A fitted model. Default: one is fitted to IN.")] = None,
+    flags: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a table of 0 and 1 here, too: 1 where a cell was filled. Its format follows its name.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns, separated by commas, to fill; the others help, and come back as they are. May be repeated."
+        ),
+    ] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Write the filled table over IN.")] = False,
     columns: ColumnOptions,
     training: TrainingOptions,
     seed: Seed = 0,
@@ -73,10 +94,14 @@ def impute(
     format: Format = None,
     text: TextOptions,
 ) -> None:
-    """Impute the missing values of a table. Every other character of a text file stays as it is."""
-    with one_line_errors(quiet):
+    """Impute the missing values of a table. Every other character of a text file stays as it is.
+
+    What was filled, and what was left and why, is said on stderr; exit code 1 where nothing could be filled.
+    """
+    with one_line_errors():
         from vsae.estimator import Strategy, load
-        from vsae.files import check_target
+        from vsae.files import check_target, write_table
+        from vsae.table import fills
 
         if draws and out == "-":
             raise typer.BadParameter("several tables need a file name: give -o", param_hint="--draws")
@@ -84,20 +109,39 @@ def impute(
             raise typer.BadParameter(
                 f"must be one of {', '.join(get_args(Strategy))}, not {strategy!r}", param_hint="--strategy"
             )
-        if model and (columns.schema or columns.missing or training != TrainingOptions()):
+        if model and (columns != ColumnOptions() or training != TrainingOptions()):
             raise typer.BadParameter(
-                "a fitted model takes no --schema, --missing, --effort, --steps or --mechanism", param_hint="--model"
+                "a fitted model takes no options of columns and of training, such as --schema, --missing or --effort",
+                param_hint="--model",
             )
+        out = table if in_place and out == "-" else out
         targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
+        for target in (*targets, *([flags] if flags else [])):
+            if is_same(target, table) and not (in_place and target == out):
+                fail(f"{target}: this is the table itself; name another file, or pass --in-place to write over it")
         check_target(out, format=format)
-        source = read(table, format, text, quiet)
-        imputer = load(model) if model else fitted(source, columns, training, seed, quiet)
+        if flags:
+            check_target(flags)
+        known = load(model) if model else None
+        source = read(table, format, text, quiet, columns, known)
+        imputer = known or fitted(source, columns, training, seed, quiet)
+        imputer.set_params(add_indicator=False)  # --flags are a file of their own
         if strategy:
             imputer.set_params(strategy=strategy)
+        warnings.filterwarnings("ignore", message="the missing cells of these columns are left")  # it is said below
         tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
+        tables = [source.only(table, separated(only)) if only else table for table in tables]
+        found = fills.fills(imputer.schema_, source.data, tables[0])
+        if only:
+            others = "not among those of --only"
+            found = [f if f.label in separated(only) else f._replace(left=f.left or others) for f in found]
+        report_fills(found, fills.absent(imputer.schema_, source.data), quiet)
         for target, filled in zip(targets, tables, strict=True):
             source.write(target, filled, format=format)
             note(f"wrote {target}", quiet or target == "-")
+        if flags:
+            write_table(flags, {str(fill.label): fill.filled.astype(int) for fill in found})
+            note(f"wrote {flags}", quiet or flags == "-")
 
 
 @app.command()
@@ -114,13 +158,13 @@ def fit(
     text: TextOptions,
 ) -> None:
     """Fit a model to a table and save it. A fit that was interrupted continues when the command is run again."""
-    with one_line_errors(quiet):
+    with one_line_errors():
         from vsae.storage.atomic import check_place
 
         check_place(out)
-        if table != "-" and out.exists() and out.samefile(table):
+        if is_same(str(out), table):
             fail(f"{out}: this is the table itself; name another file for the model")
-        source = read(table, format, text, quiet)
+        source = read(table, format, text, quiet, columns)
         state = out.with_name(f".{out.name}.training")
         fitted(source, columns, training, seed, quiet, state).save(out)
         note(f"wrote {out}", quiet)
@@ -138,7 +182,9 @@ def sample(
     ] = False,
     given: Annotated[
         list[str] | None,
-        typer.Option(help="A condition: sex=F, or income= for a missing income. May be repeated."),
+        typer.Option(
+            help="A condition: sex=F, age=30..40, reason=heart,back, or income= for a missing income. May be repeated."
+        ),
     ] = None,
     against: Annotated[
         str | None,
@@ -152,17 +198,18 @@ def sample(
     text: TextOptions,
 ) -> None:
     """Generate new rows like those that a model was fitted on. The options of text files are those of TABLE."""
-    with one_line_errors(quiet):
+    with one_line_errors():
         from vsae.estimator import load
         from vsae.files import check_target, write_table
 
         check_target(out, format=format)
         imputer = load(model)
-        real = None if against is None else read(against, None, text, quiet)
+        real = None if against is None else read(against, None, text, quiet, model=imputer)
         drawn = imputer.sample(
             rows, with_missing=with_missing, given=conditions(imputer, given), random_state=seed, container="dict"
         )
-        write_table(out, {str(name): column for name, column in drawn.items()}, format=format)
+        named = {str(name): column for name, column in drawn.items()}
+        write_table(out, named, format=format, notations=imputer.notations_)
         if real is not None:
             report_distances(imputer.distance_to_closest(drawn, real.data))
         else:
@@ -179,20 +226,27 @@ def inspect(
     text: TextOptions,
 ) -> None:
     """Show the kinds of a table's columns and which cells are missing; or show what a model was fitted on."""
-    with one_line_errors(quiet=False):
+    with one_line_errors():
         from vsae.cli.console import show_model, show_table
+        from vsae.cli.relations import relations_of
         from vsae.estimator import load
         from vsae.table import Table
 
         if path != "-" and is_model(path):
             show_model(path, load(path))
             return
-        source = read(path, format, text, quiet=False)
+        source = read(path, format, text, quiet=False, columns=columns)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the table that is shown says the same
-            table = Table.fit(source.data, schema=columns.specs(), missing_values=columns.missing_codes())
+            table = Table.fit(
+                source.data,
+                schema=columns.specs(),
+                missing_values=columns.missing_codes(),
+                structural=columns.conditions(),
+                constraints=columns.constraint or (),
+            )
             encoded = table.encode(source.data)
-        show_table(path, table, encoded)
+        show_table(path, table, table.without_inapplicable(encoded), relations_of(table, encoded))
 
 
 @app.command()
@@ -205,14 +259,19 @@ def mechanism(
     text: TextOptions,
 ) -> None:
     """Say what the missing cells of each column go with: other columns, other missing cells, their own value."""
-    with one_line_errors(quiet=False):
+    with one_line_errors():
         from vsae.data.encoding import Encoding
         from vsae.mechanism.report import mechanism_report
         from vsae.table import Table
 
-        source = read(table, format, text, quiet=False)
-        plans = Table.fit(source.data, schema=columns.specs(), missing_values=columns.missing_codes())
-        cells, mask, _ = plans.encode(source.data)
+        source = read(table, format, text, quiet=False, columns=columns)
+        plans = Table.fit(
+            source.data,
+            schema=columns.specs(),
+            missing_values=columns.missing_codes(),
+            structural=columns.conditions(),
+        )
+        cells, mask, _ = plans.without_inapplicable(plans.encode(source.data))
         levels = {plan.name: plan.levels for plan in plans.modelled if plan.levels}
         typer.echo(mechanism_report(Encoding.fit(plans.schema, cells, mask), cells, mask, levels=levels))
 
@@ -235,10 +294,32 @@ def demo(
 # --- the steps of the commands
 
 
-def read(path: str, format: str | None, text: TextOptions, quiet: bool) -> FileTable:
+def read(
+    path: str,
+    format: str | None,
+    text: TextOptions,
+    quiet: bool,
+    columns: ColumnOptions | None = None,
+    model: VSAEImputer | None = None,
+) -> FileTable:
+    """The table at `path`; what a model knows of its own file settles what this one leaves open."""
     from vsae.files import read_table
 
-    source = read_table(path, format=format, delimiter=text.delimiter, encoding=text.encoding, na=text.missing_texts)
+    na = text.missing_texts + (columns.missing_texts if columns else ())
+    if model is not None:
+        codes = [set(plan.missing_codes) for plan in model.schema_.plans]
+        na += tuple(code for code in set.intersection(*codes) if isinstance(code, str))
+    source = read_table(
+        path,
+        format=format,
+        delimiter=text.delimiter,
+        encoding=text.encoding,
+        na=na,
+        header=text.header,
+        sheet=text.sheet,
+        kinds=columns.specs() if columns else None,
+        notations=model.notations_ if model else None,
+    )
     for message in source.notes:
         note(message, quiet)
     return source
@@ -255,18 +336,21 @@ def fitted(
     from vsae.estimator import VSAEImputer
     from vsae.fitting.presets import EFFORTS
     from vsae.fitting.steps import TrainingStates
+    from vsae.storage.checkpoint import FileFormatError
     from vsae.table import Image
-    from vsae.training.history import OtherTraining
+    from vsae.table.stamps import NOTATIONS
 
     if training.effort not in EFFORTS:
         raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {training.effort!r}", param_hint="--effort")
     specs = columns.specs()
-    for name, spec in (specs or {}).items():
+    for name, spec in specs.items():
         if isinstance(spec, Image):
             raise ValueError(f"column {name!r}: images cannot be written back to a file; use VSAEImputer in Python")
     imputer = VSAEImputer(
-        schema=specs,
+        schema=specs or None,
         missing_values=columns.missing_codes(),
+        structural=columns.conditions() or None,
+        constraints=columns.constraint,
         effort=training.effort,  # type: ignore[arg-type]
         mechanism=training.said_of_mechanism(),
         config={"steps": training.steps} if training.steps else None,
@@ -274,11 +358,36 @@ def fitted(
         verbose=not quiet,
         checkpoint_path=state,
     )
+    imputer.notations_ = {name: n for name, n in source.notations.items() if type(n).__name__ in NOTATIONS}
+    states = TrainingStates.beside(state)
+    if any(path is not None and path.exists() for path in states):
+        note(f"continuing the fit that {state} is the state of", quiet)
     try:
         return imputer.fit(source.data)
-    except OtherTraining:  # left by a fit of another table or with other settings
-        TrainingStates.beside(state).remove()
+    except FileFormatError as error:  # damaged, foreign, or left by a fit of another table or with other settings
+        warn(f"{error}; this fit starts anew")
+        states.remove()
         return imputer.fit(source.data)
+
+
+def report_fills(found: list[Fill], absent: list[Any], quiet: bool) -> None:
+    """Say how many cells of each column are filled, and which are left and why; fail where all are left."""
+    some = [fill for fill in found if fill.size]
+    filled, left = [f for f in some if not f.left], [f for f in some if f.left]
+    if absent:
+        names = ", ".join(repr(str(label)) for label in absent[:10]) + (", …" if len(absent) > 10 else "")
+        warn(f"the model knows columns that the table does not have, and they are not added: {names}")
+    for fill in left:
+        warn(f"{counted(fill.size, 'missing cell')} of column {str(fill.label)!r} left empty: {fill.left}")
+    if left and not filled:
+        fail(f"no missing cell could be filled; {counted(sum(f.size for f in left), 'cell')} would be left empty")
+    columns = ", ".join(f"{fill.label} {fill.size}" for fill in filled)
+    note(f"filled {counted(sum(f.size for f in filled), 'cell')}" + (f": {columns}" if filled else ""), quiet)
+
+
+def is_same(path: str, other: str) -> bool:
+    """Whether two paths are one file."""
+    return "-" not in (path, other) and os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 def is_model(path: str) -> bool:
@@ -292,14 +401,20 @@ def is_model(path: str) -> bool:
 
 
 def numbered(path: str, i: int) -> str:
-    """The i-th of several outputs.
+    """The i-th of several outputs; the number stands before the extensions of the format.
 
-    >>> numbered("out/filled.csv.gz", 3)
-    'out/filled.3.csv.gz'
+    >>> numbered("out/filled.csv.gz", 3), numbered("a.0.csv", 1), numbered("v1.2", 1)
+    ('out/filled.3.csv.gz', 'a.0.1.csv', 'v1.2.1')
     """
-    target = Path(path)
-    stem, dot, rest = target.name.partition(".")
-    return str(target.with_name(f"{stem}.{i}{dot}{rest}"))
+    from vsae.files import COMPRESSIONS, FORMATS
+
+    target, kept = Path(path), ""
+    stem = target.name
+    for known in (COMPRESSIONS, FORMATS):
+        root, extension = os.path.splitext(stem)
+        if extension.lower() in known:
+            stem, kept = root, extension + kept
+    return str(target.with_name(f"{stem}.{i}{kept}"))
 
 
 def conditions(imputer: VSAEImputer, options: list[str] | None) -> dict[Any, Any]:
@@ -314,8 +429,25 @@ def conditions(imputer: VSAEImputer, options: list[str] | None) -> dict[Any, Any
             raise ValueError(f"--given {option}: write it as column=value")
         if name not in labels:
             raise ValueError(f"--given {option}: there is no column {name!r}; the columns are {', '.join(labels)}")
-        given[labels[name].label] = labels[name].parse(value) if value else MISSING
+        notation = imputer.notations_.get(name)
+        given[labels[name].label] = condition(labels[name], notation, value) if value else MISSING
     return given
+
+
+def condition(plan: ColumnPlan, notation: Any, text: str) -> Any:
+    """A value, a range such as 30..40, or several values with commas between them."""
+
+    def parse(one: str) -> Any:
+        if notation is not None and not plan.levels and notation.reads(one):
+            return notation.parse([one])[0]  # as the file of the model writes it
+        return plan.parse(one)
+
+    if text in map(str, plan.levels):
+        return parse(text)
+    low, dots, high = text.partition("..")
+    if dots:
+        return tuple(parse(end) if end else None for end in (low, high))
+    return [parse(one) for one in text.split(",")] if "," in text and plan.levels else parse(text)
 
 
 def report_distances(found: DistanceToClosest | None) -> None:
@@ -331,4 +463,5 @@ def report_distances(found: DistanceToClosest | None) -> None:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that half-written files are removed
     app()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Any
 
@@ -38,11 +39,11 @@ def _show(*parts: object) -> None:
 # --- inspect
 
 
-def show_table(path: str, table: Table, encoded: Encoded) -> None:
+def show_table(path: str, table: Table, encoded: Encoded, relations: list[str]) -> None:
     hidden = 1 - encoded.mask.mean() if encoded.mask.size else 0.0
     size = f"{counted(encoded.n_rows, 'row')}, {counted(len(table.plans), 'column')}"
     title = f"{escape(path)}: {size}, {hidden:.1%} of the modelled cells missing"
-    _show(f"\n{title}", _columns(table), *_patterns(encoded))
+    _show(f"\n{title}", _columns(table), *_patterns(encoded), *_relations(relations))
 
 
 def _columns(table: Table) -> Grid:
@@ -51,6 +52,14 @@ def _columns(table: Table) -> Grid:
         kind = plan.kind_name if plan.kind else f"[yellow]{plan.kind_name}[/]"
         grid.add_row(escape(str(plan.label)), kind, escape(plan.describe()), f"{plan.missing:.1%}")
     return grid
+
+
+def _relations(found: list[str]) -> tuple[str, ...]:
+    """As options, to copy."""
+    if not found:
+        return ()
+    lines = "\n".join(f"  --constraint {shlex.quote(text)}" for text in found)
+    return (f"\nRelations that hold wherever their cells are known; to keep them in filled rows, add\n{escape(lines)}",)
 
 
 def _patterns(encoded: Encoded) -> tuple[object, ...]:

@@ -21,20 +21,21 @@ from vsae.files import DEFAULT_NA
 Input = Annotated[
     str,
     typer.Argument(
-        metavar="IN", help="A table: .csv, .tsv, .parquet, .feather or .jsonl, with .gz or .zst after it; - is stdin."
+        metavar="IN",
+        help="A table: .csv, .tsv, .xlsx, .parquet, .feather or .jsonl, with .gz or .zst after it; - is stdin.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="The seed of all random numbers.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes; warnings stay.")]
 Format = Annotated[
     str | None,
-    typer.Option(help="The file format, where the name does not tell it: csv, tsv, jsonl, parquet or feather."),
+    typer.Option(help="The file format, where the name does not tell it: csv, tsv, xlsx, jsonl, parquet or feather."),
 ]
 
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How a text file is read."""
+    """How a text file or a workbook is read."""
 
     delimiter: Annotated[
         str | None, typer.Option(help="The character between the cells of a text file. Default: detected.")
@@ -46,6 +47,15 @@ class TextOptions:
             help="The texts that stand for a missing value, separated by commas, besides the empty cell. "
             f"Default: {', '.join(DEFAULT_NA[1:])}"
         ),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header", help="Whether the first line has the names of the columns. Default: found out."
+        ),
+    ] = None
+    sheet: Annotated[
+        str | None, typer.Option(help="The sheet of an Excel workbook. Default: the first that holds anything.")
     ] = None
 
     @property
@@ -68,13 +78,52 @@ class ColumnOptions:
     ] = None
     missing: Annotated[
         list[str] | None,
-        typer.Option(help="Codes of a column that stand for a missing value: age=-1,999. May be repeated."),
+        typer.Option(
+            help="Codes that stand for a missing value: age=-1,999 in one column, --missing=-999 in all columns. May "
+            "be repeated."
+        ),
     ] = None
 
-    def specs(self) -> dict[str, Any] | None:
-        """The schema file, a JSON object: for each column a kind's name, or {"kind": "count", "max": 120}."""
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns, separated by commas, that the model neither reads nor fills. May be repeated."),
+    ] = None
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A relation that filled cells satisfy: 'diastolic < systolic', 'total == a + b', 'end >= start'. "
+            "May be repeated."
+        ),
+    ] = None
+    structural: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where a column does not apply, so that its cells stay empty: \"pregnancies: sex == 'M'\". May be "
+            "repeated."
+        ),
+    ] = None
+
+    def specs(self) -> dict[str, Any]:
+        """The kinds that the user says: those of the schema file, and of the columns that are excluded."""
+        from vsae.table import Keep
+
+        return self._schema_file() | {name: Keep() for name in separated(self.exclude)}
+
+    def conditions(self) -> dict[str, str]:
+        """
+        >>> ColumnOptions(structural=["births: sex == 'M'"]).conditions()
+        {'births': "sex == 'M'"}
+        """
+        parts = [option.partition(":") for option in self.structural or ()]
+        for name, colon, _ in parts:
+            if not colon:
+                raise ValueError(f'--structural {name}: write it as "column: condition"')
+        return {name.strip(): condition.strip() for name, _, condition in parts}
+
+    def _schema_file(self) -> dict[str, Any]:
+        """A JSON object: for each column a kind's name, or {"kind": "count", "max": 120}."""
         if self.schema is None:
-            return None
+            return {}
         from vsae.table import spec_from_json
 
         try:
@@ -87,18 +136,22 @@ class ColumnOptions:
             raise ValueError(f'{self.schema}: the schema must be a JSON object such as {{"zip": "categorical"}}')
         return {name: spec_from_json(name, value) for name, value in content.items()}
 
-    def missing_codes(self) -> dict[str, list[Any]] | None:
+    def missing_codes(self) -> dict[str | None, list[Any]] | None:
+        """By column; under None those of all columns.
+
+        >>> ColumnOptions(missing=["age=-1,999", "-9"]).missing_codes()
+        {'age': [-1, 999], None: [-9]}
         """
-        >>> ColumnOptions(missing=["age=-1,999", "town=unknown"]).missing_codes()
-        {'age': [-1, 999], 'town': ['unknown']}
-        """
-        codes: dict[str, list[Any]] = {}
+        codes: dict[str | None, list[Any]] = {}
         for option in self.missing or ():
-            name, equals, values = option.partition("=")
-            if not equals:
-                raise ValueError(f"--missing {option}: write it as column=code,code")
-            codes.setdefault(name, []).extend(map(literal, values.split(",")))
+            name, equals, values = option.rpartition("=")
+            codes.setdefault(name if equals else None, []).extend(map(literal, values.split(",")))
         return codes or None
+
+    @property
+    def missing_texts(self) -> tuple[str, ...]:
+        """The codes of all columns as a text file has them: there they must not keep dates from being dates."""
+        return tuple(text for option in self.missing or () if "=" not in option for text in option.split(","))
 
 
 @dataclass(frozen=True)
@@ -136,6 +189,14 @@ class TrainingOptions:
         if any(not equals for _, equals, _ in given):
             raise ValueError("--mechanism: give one for the whole table, or column=… for each column")
         return {name: literal(said) for name, _, said in given}
+
+
+def separated(options: list[str] | None) -> list[str]:
+    """
+    >>> separated(["a,b", "c"])
+    ['a', 'b', 'c']
+    """
+    return [name for option in options or () for name in option.split(",")]
 
 
 def literal(text: str) -> Any:

@@ -1,4 +1,5 @@
-"""Tables on disk and in pipes: CSV, TSV and JSON-lines by ourselves, Parquet and Feather through pyarrow.
+"""Tables on disk and in pipes: CSV, TSV and JSON-lines by ourselves, Parquet and Feather through pyarrow, Excel through
+openpyxl.
 
 What was read comes back as it was. A text file keeps its quotes, line endings, byte-order mark, delimiter
 and encoding, and every cell its very characters, so that `diff` of input and output shows only the filled
@@ -28,13 +29,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from vsae.files import arrow, delimited, jsonlines, storage
+from vsae.files import arrow, delimited, excel, jsonlines, storage
 from vsae.files.arrow import ArrowFile
 from vsae.files.delimited import Delimited
 from vsae.files.dialect import DELIMITED, checked_delimiter
+from vsae.files.excel import ExcelSheet
 from vsae.files.jsonlines import JsonLines
+from vsae.files.notations import Notation, all_texts
 from vsae.files.storage import COMPRESSIONS, FORMATS, AnyPath, FileError, FileFormat
 from vsae.files.values import Columns, plain_values
+from vsae.table.missing_codes import DEFAULT_NA
+from vsae.table.notations import Decimal
+from vsae.table.specs import Spec
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,10 +57,6 @@ __all__ = [
     "write_table",
 ]
 
-#: Texts that stand for a missing value, spaces around them aside. An empty cell always does.
-#: "?" and "." are the codes of the UCI sets and of SAS; pass `na=` where one of these is a value of yours.
-DEFAULT_NA: tuple[str, ...] = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", ".")
-
 TableData: TypeAlias = "Mapping[str, Any] | pyarrow.Table"
 
 
@@ -69,7 +71,9 @@ class FileTable:
     format: FileFormat
     encoding: str | None  # as detected or given; None for binary formats
     notes: tuple[str, ...]  # one line each, for the user, e.g. on a detected encoding
-    layout: Delimited | JsonLines | ArrowFile = field(repr=False)  # what the file looked like beside its values
+    layout: Delimited | JsonLines | ArrowFile | ExcelSheet = field(
+        repr=False
+    )  # what the file looked like beside its values
 
     def write(self, path: AnyPath, filled: TableData, *, format: str | None = None) -> None:
         """Write `filled`, the same container as `data`, to `path` or "-" (stdout).
@@ -79,11 +83,37 @@ class FileTable:
         """
         _refuse_images(str(path), filled)
         target = storage.format_of(path, format, default=self.format.name)
+        filled = self._own(filled)
         if target.name in self.layout.formats:
             content = self.layout.render(filled, self.data, target.name)
         else:
-            content = _dump(str(path), filled, target.name)
+            content = _dump(str(path), filled, target.name, notations=self.notations)
         storage.write_bytes(path, content, target.compression)
+
+    def only(self, filled: TableData, names: Sequence[str]) -> TableData:
+        """`filled` in the columns of that name, and in all others as it was read."""
+        known = list(self.data if isinstance(self.data, dict) else self.data.column_names)
+        for name in names:
+            if name not in known:
+                raise FileError(f"there is no column {name!r}; the columns are {', '.join(map(repr, known))}")
+        if isinstance(self.data, dict):
+            return {name: filled[name] if name in names else self.data[name] for name in known}
+        table: Any = filled
+        for place, name in enumerate(known):
+            if name not in names:
+                table = table.set_column(place, self.data.schema.field(name), self.data[name])
+        return table
+
+    @property
+    def notations(self) -> dict[str, Notation]:
+        """How the columns of a text are written; of other formats, none."""
+        return {} if isinstance(self.layout, ArrowFile) else dict(self.layout.notations)
+
+    def _own(self, filled: TableData) -> TableData:
+        """Without columns that the file does not have: only its missing cells change, whatever the format."""
+        if isinstance(self.data, dict) or isinstance(filled, Mapping):
+            return {name: filled[name] for name in self.data if name in filled}
+        return filled.select([name for name in self.data.column_names if name in filled.column_names])
 
 
 def read_table(
@@ -93,14 +123,23 @@ def read_table(
     delimiter: str | None = None,
     encoding: str | None = None,
     na: Sequence[str] = DEFAULT_NA,
+    header: bool | None = None,
+    kinds: Mapping[str, Spec] | None = None,
+    sheet: str | None = None,
+    notations: Mapping[str, Notation] | None = None,
 ) -> FileTable:
     """Read the table at `path`, or on stdin for "-"; `format` ("csv", "jsonl.gz", ...) overrules the name.
 
     A column of a delimited file is taken for the first of these that all its cells look like: integers
     (int64, or float64 with NaN where cells are missing), decimals (float64), true/false (object), ISO dates and
-    date-times (datetime64), text (object, None where missing). Numbers with leading zeros, such as zip codes, are
-    text, and so are integers that their array could not hold exactly. With ";" or a tab between cells, "12,5"
-    is a decimal.
+    date-times (datetime64), numbers with thousands, currency or unit (float64), other dates (datetime64) and times of
+    day (object), text (object, None where missing). Numbers with leading zeros, such as zip codes, are text, and so are
+    integers that their array could not hold exactly. `kinds` says of columns what they are instead, and `notations` how
+    another file, such as that of a model, wrote them. With ";", a tab
+    or blanks between cells, "12,5" is a decimal. `header` says whether the first line has names; it is found out
+    otherwise.
+
+    Of an Excel workbook, `sheet` is read, or the first that holds anything; a text in it is read as in a CSV file.
 
     In JSON-lines a missing value is null, NaN or an absent key; `na` counts there only if it is not the default.
     Parquet and Feather have nulls of their own.
@@ -111,21 +150,33 @@ def read_table(
     content = storage.read_bytes(path, where, found.compression)
     if found.name in arrow.ARROW_FORMATS:
         return FileTable(arrow.read(where, content, found.name), found, None, (), ArrowFile())
+    if found.name == "xlsx":
+        columns, book = excel.read(where, content, sheet, frozenset(na) | {""}, header, kinds or {})
+        return FileTable(columns, found, None, book.notes, book)
     text, source, notes = storage.decode(where, content, encoding)
     layout: Delimited | JsonLines
     if found.name == "jsonl":
         columns, layout = jsonlines.read(source, text, frozenset(() if tuple(na) == DEFAULT_NA else na))
     else:
-        columns, layout = delimited.read(source, text, found.name, delimiter, frozenset(na) | {""})
+        asked = delimited.Asked(delimiter, frozenset(na) | {""}, header, kinds or {}, notations or {})
+        columns, layout = delimited.read(source, text, found.name, asked)
+        notes += layout.notes
     return FileTable(columns, found, source.encoding, notes, layout)
 
 
 def write_table(
-    path: AnyPath, data: TableData, *, format: str | None = None, delimiter: str | None = None, encoding: str = "utf-8"
+    path: AnyPath,
+    data: TableData,
+    *,
+    format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    notations: Mapping[str, Notation] | None = None,
 ) -> None:
     """Write a table that never was a file: a dict of arrays or a pyarrow.Table, to `path` or "-" (stdout).
 
-    Missing cells (None, NaN, NaT) are empty in delimited files, null elsewhere. Numbers are written in full.
+    Missing cells (None, NaN, NaT) are empty in delimited files, null elsewhere. Numbers are written in full, unless
+    their notation is given.
 
     >>> write_table("-", {"age": np.array([31.0, np.nan]), "sex": np.array(["f", None], dtype=object)})
     age,sex
@@ -135,21 +186,23 @@ def write_table(
     _refuse_images(str(path), data)
     target = storage.format_of(path, format, default="csv")
     mark = None if delimiter is None else checked_delimiter(str(path), delimiter)
-    storage.write_bytes(path, _dump(str(path), data, target.name, mark, encoding), target.compression)
+    storage.write_bytes(path, _dump(str(path), data, target.name, mark, encoding, notations), target.compression)
 
 
 def check_target(path: AnyPath, *, format: str | None = None) -> None:
     """Raise now the `FileError` that writing to `path` would raise after the work is done.
 
-    >>> check_target("result.xlsx")
+    >>> check_target("result.xls")
     Traceback (most recent call last):
         ...
-    vsae.files.storage.FileError: result.xlsx: unknown extension '.xlsx'; use .csv, .tsv, .txt, .jsonl, .ndjson,
-    .parquet, .pq, .feather, .arrow (with .gz or .zst after it), or pass --format
+    vsae.files.storage.FileError: result.xls: unknown extension '.xls'; use .csv, .tsv, .txt, .jsonl, .ndjson,
+    .parquet, .pq, .feather, .arrow, .xlsx (with .gz or .zst after it), or pass --format
     """
     target = storage.format_of(path, format, default="csv")
     if target.name in arrow.ARROW_FORMATS:
         arrow.import_pyarrow(str(path))
+    if target.name == "xlsx":
+        excel.import_openpyxl(str(path))
     storage.codec_of(str(path), target.compression)
     storage.check_place(path)
 
@@ -164,11 +217,26 @@ def _refuse_images(where: str, data: TableData) -> None:
             )
 
 
-def _dump(where: str, data: TableData, format: str, delimiter: str | None = None, encoding: str = "utf-8") -> bytes:
+def _dump(
+    where: str,
+    data: TableData,
+    format: str,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    notations: Mapping[str, Notation] | None = None,
+) -> bytes:
     """The bytes of a table that has no layout in `format`."""
     if format in arrow.ARROW_FORMATS:
         return arrow.dump(where, data, format)
     columns = data if isinstance(data, Mapping) else arrow.columns_of(where, data)
-    plain = {str(name): plain_values(np.asarray(values)) for name, values in columns.items()}
-    text = jsonlines.dump(plain) if format == "jsonl" else delimited.dump(plain, delimiter or DELIMITED[format])
+    if format == "xlsx":
+        return excel.dump(where, {str(name): values for name, values in columns.items()})
+    known = notations or {}
+    arrays = {str(name): np.asarray(values) for name, values in columns.items()}
+    if format == "jsonl":
+        plain = {name: plain_values(x, keep_floats=isinstance(known.get(name), Decimal)) for name, x in arrays.items()}
+        text = jsonlines.dump(plain)
+    else:
+        cells = {name: all_texts(known[name], x) if name in known else plain_values(x) for name, x in arrays.items()}
+        text = delimited.dump(cells, delimiter or DELIMITED[format])
     return storage.TextSource(where, encoding).encode(text)

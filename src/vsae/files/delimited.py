@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from vsae.data.schema import repeated
 from vsae.files.dialect import DELIMITED, Dialect, unquote
-from vsae.files.notations import Notation, Text, filled_texts, notation_of
+from vsae.files.notations import Notation, Unknown, filled_texts, notation_of
 from vsae.files.storage import FileError, TextSource
 from vsae.files.values import Columns, as_text, with_missing
 from vsae.table.errors import counted
+from vsae.table.missing_codes import is_never_a_number
+from vsae.table.notations import Boolean, Decimal, Text, Whole, is_number
+from vsae.table.specs import Spec
+from vsae.table.stamps import IsoDate, IsoMoment, Stamp
+
+_INDEX = "Unnamed: 0"  # pandas' name for a column without one, which holds the numbers or names of rows
+_SEPARATOR = re.compile(r'"?sep=(.)"?[ \t]*\r?\n', re.I)  # Excel's hint
+_FIRST = 20  # records, by which to tell whether there is a header
+_FEW_WORDS = 5  # among numbers, that may stand for missing values
 
 
 @dataclass
@@ -27,11 +40,13 @@ class Delimited:
     source: TextSource
     format: str
     dialect: Dialect
+    preamble: str  # a first line that names the delimiter, as Excel has it
     records: list[str]  # header, rows and blank lines, raw; an empty one at the end if a newline ends the file
-    header: int  # index of the header in records
+    header: int | None  # index of the header in records
     rows: list[int]  # index of each row in records
     notations: dict[str, Notation]
     quoted: dict[str, bool]  # whether all observed cells of a column are in quotes, so that filled ones are too
+    notes: tuple[str, ...] = ()  # on what was not taken for what it is at first sight
 
     def render(self, filled: Any, data: Columns, target: str) -> bytes:
         records = self.records.copy()
@@ -39,58 +54,117 @@ class Delimited:
             records[self.rows[row]] = self._refilled(records[self.rows[row]], cells)
         # A .txt may have any delimiter, so it keeps this file's.
         delimiter = self.dialect.delimiter if target in (self.format, "txt") else DELIMITED[target]
+        preamble = self.preamble
         if delimiter != self.dialect.delimiter:
-            other = Dialect(delimiter, self.dialect.newline)
-            for index in (self.header, *self.rows):
+            other, preamble = Dialect(delimiter, self.dialect.newline), ""
+            for index in (*([] if self.header is None else [self.header]), *self.rows):
                 records[index] = self._redelimited(records[index], other)
-        return self.source.encode(self.dialect.newline.join(records))
+        return self.source.encode(preamble + self.dialect.newline.join(records))
 
     def _refilled(self, record: str, cells: Mapping[str, str]) -> str:
         fields, end = self.dialect.split(record)
         for number, (name, notation) in enumerate(self.notations.items()):
             if name in cells:
                 old, new = fields[number], cells[name]
-                quoted = old.startswith('"') or self.quoted[name]
-                if not quoted and not isinstance(notation, Text):
-                    new = old[: len(old) - len(old.lstrip())] + new  # "1, ?, 3" keeps its spaces
-                fields[number] = self.dialect.quote(new, quoted)
-        return self.dialect.delimiter.join(fields) + end
+                quoted = old.lstrip().startswith('"') or self.quoted[name]
+                fields[number] = self.dialect.refilled(number, old, new, quoted, isinstance(notation, Text))
+        return self.dialect.joined(fields) + end
 
     def _redelimited(self, record: str, other: Dialect) -> str:
         fields, end = self.dialect.split(record)
-        return other.delimiter.join(other.quote(unquote(raw), raw.startswith('"')) for raw in fields) + end
+        if self.dialect.delimiter == " ":
+            fields, end = [field.strip() for field in fields], end.strip(" ")
+        return other.joined([other.quote(unquote(raw), raw.startswith('"')) for raw in fields]) + end
 
 
-def read(
-    source: TextSource, text: str, format: str, delimiter: str | None, na: frozenset[str]
-) -> tuple[Columns, Delimited]:
-    """The typed columns of `text`, in which the texts of `na` stand for missing values, and its layout."""
-    dialect = Dialect.of(source.where, text, format, delimiter)
-    names: list[str] = []
-    records: list[str] = []
-    rows = []
+class Asked(NamedTuple):
+    """What the caller says of a text file."""
+
+    delimiter: str | None = None
+    na: frozenset[str] = frozenset([""])
+    header: bool | None = None  # None: found out
+    kinds: Mapping[str, Spec] = MappingProxyType({})  # of columns
+    notations: Mapping[str, Notation] = MappingProxyType({})  # of columns, as another file had them
+
+
+def read(source: TextSource, text: str, format: str, asked: Asked) -> tuple[Columns, Delimited]:
+    """The typed columns of `text`, and its layout."""
+    found = _SEPARATOR.match(text)
+    preamble, text = (found[0], text[found.end() :]) if found else ("", text)
+    dialect = Dialect.of(source.where, text, format, asked.delimiter or (found[1] if found else None))
+    has_header = asked.header
+    if has_header is None:
+        first = islice((fields for _, record, fields in dialect.scan(source.where, text) if record.strip()), _FIRST)
+        has_header = not _starts_with_a_row(list(first), asked.na)
+    scan = _Scan(source.where, has_header)
+    if not has_header and asked.header is None:
+        scan.notes.append("the first line was taken for a row; the columns are called c1, c2, … (--header if not)")
     for line, record, fields in dialect.scan(source.where, text):
-        if not names and record.strip():
-            names, header = _names(f"{source.where}: line {line}", fields), len(records)
-            cells = _Cells(len(names))
-        elif len(fields) == len(names):
-            rows.append(len(records))
-            cells.add(fields)
-        elif record.strip():
-            raise FileError(
-                f"{source.where}: line {line}: {counted(len(fields), 'field')} instead of {len(names)}; "
-                f"correct the line, or pass --delimiter if it is not {dialect.delimiter!r}"
-            )
-        records.append(record)  # a blank line is no row, but stays where it is
+        if not scan.add(line + bool(preamble), record, fields):
+            few = f"{counted(len(fields), 'field')} instead of {len(scan.names)}"
+            remedy = f"correct the line, or pass --delimiter if it is not {dialect.delimiter!r}"
+            raise FileError(f"{source.where}: line {line + bool(preamble)}: {few}; {remedy}")
     if text.endswith(dialect.newline):
-        records.append("")
+        scan.records.append("")
 
     columns: Columns = {}
-    notations: dict[str, Notation] = {}
-    quoted: dict[str, bool] = {}
-    for name, column in zip(names, cells.columns(), strict=True):
-        columns[name], notations[name], quoted[name] = _parse_column(column, dialect.delimiter, na)
-    return columns, Delimited(source, format, dialect, records, header, rows, notations, quoted)
+    notes = list(scan.notes)
+    layout = Delimited(source, format, dialect, preamble, scan.records, scan.header, scan.rows, {}, {})
+    for name, column in scan.columns():
+        parsed = _parse_column(column, dialect.delimiter, asked, name)
+        columns[name], layout.notations[name], layout.quoted[name] = parsed.values, parsed.notation, parsed.quoted
+        notes += [f"column {name!r}: {said}" for said in parsed.said]
+    _settle_orders(columns, layout.notations)
+    for name, notation in layout.notations.items():
+        if isinstance(notation, Decimal | Stamp) and notation.doubt and name not in {*asked.notations, *asked.kinds}:
+            notes.append(f"column {name!r}: {notation.doubt}; --schema can say what it is")
+    layout.notes = tuple(f"{source.where}: {note}" for note in notes)
+    return columns, layout
+
+
+class _Scan:
+    """Which records of a file are its header and its rows, and the cells of its columns."""
+
+    def __init__(self, where: str, has_header: bool) -> None:
+        self.where, self.has_header = where, has_header
+        self.names: list[str] = []
+        self.header: int | None = None  # index in records
+        self.records: list[str] = []
+        self.rows: list[int] = []  # indices in records
+        self.notes: list[str] = []
+        self.cells = _Cells()
+
+    def add(self, line: int, record: str, fields: list[str]) -> bool:
+        """Whether the record is the header, a row, or blank; a blank one is no row, but stays where it is."""
+        known = not record.strip()
+        if not self.names and record.strip():
+            self.names = [f"c{number}" for number in range(1, len(fields) + 1)]
+            if self.has_header:
+                self.names, self.header = _names(f"{self.where}: line {line}", fields), len(self.records)
+        if self.header == len(self.records) or self._add_row(fields):
+            known = True
+        self.records.append(record)
+        return known
+
+    def _add_row(self, fields: list[str]) -> bool:
+        width = len(self.names)
+        if len(fields) == width + 1 and fields[-1].strip() and not self.rows and self.header is not None:
+            self.names = [_INDEX, *self.names]  # R has no name for the names of rows
+        elif len(fields) > width and not any(map(str.strip, fields[width:])):
+            fields = fields[:width]  # a delimiter at the end of each line
+        if not self.names or len(fields) != len(self.names):
+            return False
+        self.rows.append(len(self.records))
+        self.cells.add(fields)
+        return True
+
+    def columns(self) -> Iterator[tuple[str, list[str]]]:
+        """Each name and its cells, once; without those of a delimiter at the end of all lines, the header's too."""
+        for number, (name, column) in enumerate(zip(self.names, self.cells.columns(len(self.names)), strict=True), 1):
+            if name:
+                yield name, column
+            elif any(map(str.strip, column)):
+                raise _nameless(self.where, number)
 
 
 def dump(columns: Mapping[str, list[Any]], delimiter: str) -> str:
@@ -108,9 +182,9 @@ class _Cells:
     It is faster too: strings that were made one after the other lie beside each other in memory.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self) -> None:
         self.block: list[list[str]] = []  # the last rows, not yet joined
-        self.pieces: list[list[str | tuple[str, ...]]] = [[] for _ in range(width)]
+        self.pieces: dict[int, list[str | tuple[str, ...]]] = defaultdict(list)
 
     def add(self, fields: list[str]) -> None:
         self.block.append(fields)
@@ -123,19 +197,28 @@ class _Cells:
             self.pieces[number].append(joined if joined.count("\n") == len(cells) - 1 else cells)
         self.block.clear()
 
-    def columns(self) -> Iterator[list[str]]:
-        """Each column's cells, once."""
+    def columns(self, width: int) -> Iterator[list[str]]:
+        """The cells of each of `width` columns, once."""
         self._join()
-        for pieces in self.pieces:
+        for number in range(width):
+            pieces = self.pieces[number]
             yield [cell for piece in pieces for cell in (piece.split("\n") if isinstance(piece, str) else piece)]
             pieces.clear()
 
 
-def _parse_column(cells: list[str], delimiter: str, na: frozenset[str]) -> tuple[np.ndarray, Notation, bool]:
-    """(typed values, notation, whether all observed cells are in quotes), worked out on the different cells only.
+class _Parsed(NamedTuple):
+    values: np.ndarray
+    notation: Notation
+    quoted: bool  # whether all observed cells are in quotes
+    said: list[str]  # of cells that were not taken for what they are at first sight
 
-    >>> _parse_column(["1", "", "3", "1"], ",", frozenset([""]))
-    (array([ 1., nan,  3.,  1.]), Whole(missing=True), False)
+
+def _parse_column(cells: list[str], delimiter: str, asked: Asked, name: str = "") -> _Parsed:
+    """The typed values and their notation, worked out on the different cells only.
+
+    >>> _parse_column(["1", "", "3", "-"], ",", Asked())
+    _Parsed(values=array([ 1., nan,  3., nan]), notation=Whole(missing=True), quoted=False, said=["'-' was read as
+    missing"])
     """
     # Of cells that are mostly different, the different ones are not worth finding.
     sample = cells[:4096]
@@ -143,33 +226,103 @@ def _parse_column(cells: list[str], delimiter: str, na: frozenset[str]) -> tuple
     different = list(dict.fromkeys(cells)) if repeated else cells
     texts = list(map(unquote, different)) if '"' in "".join(different) else different
     bare = list(map(str.strip, texts))
-    absent = list(map(na.__contains__, bare))
+    absent = list(map(asked.na.__contains__, bare))
     observed = [text for text, gone in zip(bare, absent, strict=True) if not gone]
-    notation = notation_of(observed, any(absent), delimiter)
-    if isinstance(notation, Text):  # whose spaces are its own
-        observed = [text for text, gone in zip(texts, absent, strict=True) if not gone]
+
+    def find(texts: list[str], missing: bool) -> Notation:
+        before = asked.notations.get(name)
+        if before is not None and texts and all(map(before.reads, texts)):  # as the model's own file wrote them
+            return replace(before, missing=missing) if isinstance(before, Whole) else before
+        return notation_of(texts, missing, delimiter, asked.kinds.get(name))
+
+    notation, said = find(observed, any(absent)), []
+    if isinstance(notation, Text):
+        words = list(filter(is_never_a_number, observed))
+        less = find([text for text in observed if not is_never_a_number(text)], True) if words else notation
+        if not isinstance(less, Text | Unknown):
+            notation, said = less, [f"{_listed(words)} {_was(words)} read as missing"]
+            absent = [gone or is_never_a_number(text) for text, gone in zip(bare, absent, strict=True)]
+            observed = [text for text, gone in zip(bare, absent, strict=True) if not gone]
+        else:
+            said = _almost_numbers(observed)
+            observed = [text for text, gone in zip(texts, absent, strict=True) if not gone]  # spaces are the text's own
     values = with_missing(absent, notation.parse(observed))
     if repeated:
         place = {cell: number for number, cell in enumerate(different)}
         values = values[np.fromiter(map(place.__getitem__, cells), dtype=np.intp, count=len(cells))]
     quoted = bool(observed) and all(gone or raw.startswith('"') for raw, gone in zip(different, absent, strict=True))
-    return values, notation, quoted
+    return _Parsed(values, notation, quoted, said)
+
+
+def _almost_numbers(texts: list[str]) -> list[str]:
+    """What to say of a text column that is numbers but for a few words."""
+    if sum(map(is_number, texts[:100])) * 2 < len(texts[:100]):  # most columns of text end here
+        return []
+    words = list(dict.fromkeys(text for text in texts if not is_number(text)))
+    if not 0 < len(words) <= min(_FEW_WORDS, len(texts) / 5):
+        return []
+    return [f"its cells are numbers but for {_listed(words)}; if that stands for a missing value, say so with --na"]
+
+
+def _listed(texts: list[str]) -> str:
+    return ", ".join(map(repr, dict.fromkeys(texts)))
+
+
+def _was(texts: list[str]) -> str:
+    return "was" if len(set(texts)) == 1 else "were"
+
+
+def _starts_with_a_row(records: list[list[str]], na: frozenset[str]) -> bool:
+    """Whether the first record holds values and not names: a date, or a number that is neither a year nor one of
+    0, 1, 2, …; and no word above numbers.
+
+    >>> _starts_with_a_row([["5.1", "3.5", "setosa"], ["4.9", "3.0", "virginica"]], frozenset())
+    True
+    >>> _starts_with_a_row([["mean", "25%", "75%"], ["4.9", "3.0", "5.1"]], frozenset())
+    False
+    """
+    first, *others = [[unquote(field).strip() for field in fields] for fields in records] or [[]]
+    notations = [notation_of([text] if text else [], True, ",") for text in first]
+    for number, notation in enumerate(notations):
+        below = [fields[number] for fields in others if number < len(fields) and fields[number] not in na]
+        if below and isinstance(notation, Text) and not isinstance(notation_of(below, True, ","), Text | Boolean):
+            return False
+    if any(isinstance(notation, Decimal | IsoDate | IsoMoment | Stamp) for notation in notations):
+        return True
+    whole = [int(text) for text, notation in zip(first, notations, strict=True) if isinstance(notation, Whole)]
+    steps = whole in ([*range(len(whole))], [*range(1, len(whole) + 1)])
+    return not steps and not all(1000 <= number < 3000 for number in whole)
+
+
+def _settle_orders(columns: Columns, notations: dict[str, Notation]) -> None:
+    """Dates that may have the day or the month first are read as those of other columns, which can be read one way."""
+    stamps = {name: n for name, n in notations.items() if isinstance(n, Stamp) and n.day_first is not None}
+    sure = {n.day_first for n in stamps.values() if not n.doubt}
+    for name, notation in stamps.items():
+        if notation.ambiguous and len(sure) == 1 and notation.day_first not in sure:
+            known = ~np.isnat(columns[name])
+            notations[name] = other = notation.swapped()
+            columns[name][known] = other.parse(notation.write(columns[name][known]))
+
+
+def _nameless(where: str, number: object) -> FileError:
+    remedy = "give each column a name, or pass --no-header"
+    return FileError(f"{where}: no name in the header for column {number}; {remedy}")
 
 
 def _names(where: str, header: list[str]) -> list[str]:
-    """The header's names; each column must have one of its own."""
+    """The header's names; each column must have one of its own, but for an index at the start and a delimiter at the
+    end."""
     names = [unquote(name).strip() for name in header]
-    empty = [str(number) for number, name in enumerate(names, 1) if not name]
-    if empty:
-        raise FileError(
-            f"{where}: no name in the header for column {', '.join(empty[:5])}; "
-            "give each column a name (an index is left out by to_csv(index=False))"
-        )
-    twice = list(map(repr, repeated(names)))
+    if len(names) > 1 and not names[0]:
+        names[0] = _INDEX
+    named = names[: max((number for number, name in enumerate(names, 1) if name), default=0)]
+    empty = [str(number) for number, name in enumerate(named, 1) if not name]
+    if empty or not named:
+        raise _nameless(where, ", ".join(empty[:5]) or 1)
+    twice = list(map(repr, repeated(named)))
     if twice:
         shown = ", ".join(twice[:5]) + (", ..." if len(twice) > 5 else "")
-        raise FileError(
-            f"{where}: the header has {shown} more than once; "
-            "give each column its own name (and add a header line if there is none)"
-        )
+        remedy = "give each column its own name, or pass --no-header"
+        raise FileError(f"{where}: the header has {shown} more than once; {remedy}")
     return names

@@ -12,10 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vsae.files.notations import Boolean, Decimal, IsoDate, IsoMoment, Notation, Text, Unknown, Whole, filled_texts
+from vsae.files.notations import Notation, Unknown, filled_texts
 from vsae.files.storage import FileError, TextSource
 from vsae.files.values import Columns, with_missing
 from vsae.table.cells import objects
+from vsae.table.missing_codes import is_never_a_number
+from vsae.table.notations import Boolean, Decimal, Text, Whole
+from vsae.table.stamps import date_notation
 
 
 @dataclass
@@ -28,15 +31,13 @@ class JsonLines:
     lines: list[str]
     rows: list[int]  # index of each row in lines; the others are blank
     notations: dict[str, Notation]
+    strings: set[str]  # the keys whose values are strings
 
     def render(self, filled: Any, data: Columns, target: str) -> bytes:
         lines = self.lines.copy()
         escape = all(map(str.isascii, lines))  # such a file may go where only ASCII is read
-        strings = {
-            name for name, notation in self.notations.items() if isinstance(notation, Text | IsoDate | IsoMoment)
-        }
         for row, texts in filled_texts(self.source.where, self.notations, data, filled).items():
-            for name in strings & texts.keys():
+            for name in self.strings & texts.keys():
                 texts[name] = json.dumps(texts[name], ensure_ascii=escape)
             lines[self.rows[row]] = _spliced(lines[self.rows[row]], texts)
         return self.source.encode("\n".join(lines))
@@ -52,9 +53,11 @@ def read(source: TextSource, text: str, na: frozenset[str]) -> tuple[Columns, Js
         raise FileError(f'{source.where}: the objects have no keys; each is a row such as {{"age": 31, "sex": null}}')
     columns: Columns = {}
     notations: dict[str, Notation] = {}
+    strings: set[str] = set()
     for name in names:
-        columns[name], notations[name] = _column([row.get(name) for row in parsed], na)
-    return columns, JsonLines(source, lines, rows, notations)
+        columns[name], notations[name], is_text = _column([row.get(name) for row in parsed], na)
+        strings |= {name} if is_text else set()
+    return columns, JsonLines(source, lines, rows, notations, strings)
 
 
 def dump(columns: Mapping[str, list[Any]]) -> str:
@@ -74,32 +77,39 @@ def _object(where: str, line: str) -> dict[str, Any]:
     return row
 
 
-def _column(values: list[Any], na: frozenset[str]) -> tuple[np.ndarray, Notation]:
-    """The typed column of JSON values.
+def _column(values: list[Any], na: frozenset[str]) -> tuple[np.ndarray, Notation, bool]:
+    """The typed column of JSON values, its notation, and whether that is one of strings.
 
     >>> _column([1, None, 3], frozenset())
-    (array([ 1., nan,  3.]), Whole(missing=True))
+    (array([ 1., nan,  3.]), Whole(missing=True), False)
     """
     values = [None if value != value or (isinstance(value, str) and value in na) else value for value in values]
     absent = [value is None for value in values]
     observed = [value for value in values if value is not None]
     types = set(map(type, observed))
+    if len(types) > 1 and str in types:  # words among numbers
+        values = [None if isinstance(value, str) and is_never_a_number(value) else value for value in values]
+        absent = [value is None for value in values]
+        observed = [value for value in values if value is not None]
+        types = set(map(type, observed))
     mixed = Unknown(functools.partial(json.dumps, default=str))  # nested values, several types, or none at all
     if not observed:
-        return np.full(len(values), np.nan), mixed
+        return np.full(len(values), np.nan), mixed, False
     if types == {bool}:
-        return objects(values), Boolean(("false", "true"))
+        return objects(values), Boolean(("false", "true")), False
     if types == {int} and isinstance(notation := Whole.of(list(map(str, set(observed))), any(absent)), Whole):
-        return with_missing(absent, notation.parse(observed)), notation
+        return with_missing(absent, notation.parse(observed)), notation, False
     if types in ({float}, {int, float}) and max(map(abs, observed)) <= sys.float_info.max:
         # Ten thousand numbers show how many decimals there are; the repr of all of them takes long.
         shown = list(map(repr, islice(dict.fromkeys(map(float, observed)), 10_000)))
-        return with_missing(absent, np.array(observed, dtype=float)), Decimal.of(shown) or Decimal(None)
+        return with_missing(absent, np.array(observed, dtype=float)), Decimal.of(shown) or Decimal(None), False
     if types == {str}:
         texts = list(dict.fromkeys(observed))
-        stamp = IsoDate.of(texts) or IsoMoment.of(texts)
-        return (with_missing(absent, stamp.parse(observed)), stamp) if stamp else (objects(values), Text())
-    return objects(values), mixed
+        found = date_notation(texts) or Decimal.affixed(texts)
+        if found is None or (isinstance(found, Decimal) and found.is_bare):  # a string of digits is no number in JSON
+            return objects(values), Text(), True
+        return with_missing(absent, found.parse(observed)), found, True
+    return objects(values), mixed, False
 
 
 def _spliced(line: str, texts: Mapping[str, str]) -> str:

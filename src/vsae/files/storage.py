@@ -27,6 +27,7 @@ FORMATS: dict[str, str] = {
     ".pq": "parquet",
     ".feather": "feather",
     ".arrow": "feather",
+    ".xlsx": "xlsx",
 }
 COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd"}
 
@@ -36,7 +37,8 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": "it is compressed with zstd; let its name end in .zst or pass --format csv.zst",
     b"PAR1": "it is a Parquet file; pass --format parquet",
     b"ARROW1": "it is an Arrow file; pass --format feather",
-    b"PK\x03\x04": "it is a spreadsheet or a zip archive; save it as CSV",
+    b"PK\x03\x04": "it is a spreadsheet or a zip archive; pass --format xlsx for a workbook of Excel",
+    b"\xd0\xcf\x11\xe0": "it is an old workbook of Excel; save it as .xlsx or CSV",
 }
 
 

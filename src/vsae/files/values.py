@@ -57,8 +57,9 @@ def _same(old: Any, new: Any) -> bool:
         return bool(np.array_equal(old, new))
 
 
-def plain_values(values: np.ndarray) -> list[Any]:
-    """Python's own values, dates as ISO text; floats that are all whole numbers, such as ages, as integers.
+def plain_values(values: np.ndarray, keep_floats: bool = False) -> list[Any]:
+    """Python's own values, dates as ISO text; floats that are all whole numbers, such as ages, as integers, unless they
+    are to be kept.
 
     >>> plain_values(np.array([31.0, np.nan])), plain_values(np.array([0.1], dtype=np.float32))
     ([31, None], [0.1])
@@ -67,7 +68,7 @@ def plain_values(values: np.ndarray) -> list[Any]:
         return [None if text == "NaT" else str(text) for text in np.datetime_as_string(values)]
     if values.dtype.kind == "f":
         known = values[~np.isnan(values)]
-        if (np.abs(known) < 2**53).all() and (known == np.rint(known)).all():
+        if not keep_floats and (np.abs(known) < 2**53).all() and (known == np.rint(known)).all():
             return [None if value != value else int(value) for value in values.tolist()]
         # By way of their text: 0.1 in float32 is 0.1 for its reader, not 0.10000000149.
         exact = values.tolist() if values.dtype == float else [float(str(value)) for value in values]

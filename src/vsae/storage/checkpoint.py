@@ -36,8 +36,11 @@ def write(
     text = json.dumps(content)
     kind = {"name": "vsae", "purpose": purpose, "version": FORMAT_VERSION}
     header = {"format": json.dumps(kind), "content": text, "sha256": _digest(text, tensors)}
-    with written_beside(path) as beside:
-        save_file(tensors, beside, header)
+    try:
+        with written_beside(path) as beside:
+            save_file(tensors, beside, header)
+    except SafetensorError as error:
+        raise OSError(f"{path}: could not be written: {error}") from None
 
 
 def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor], dict[str, Any]]:

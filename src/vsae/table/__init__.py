@@ -18,10 +18,17 @@ Each module builds on those before it:
     errors, specs         what may go wrong; what a user may say of a column
     cells, units          observed values as exact numpy arrays; their numbers, and back
     images                cells that are images
+    missing_codes         texts and numbers that stand for no value
+    notations, stamps     numbers, dates and times that are written as text
+    expressions           a small language of conditions and relations
+    conditions            where a condition on a row holds
+    relations             between columns: their value in each row, and whether they hold
+    constraints           relations that imputed cells are made to satisfy
     typed_json, plan      one column: read, written, shown, saved
     inference             from a column and what was asked of it to its plan
     backends, frames      cells in and out of numpy; of pandas, polars and pyarrow
     containers, table     a user's table as labelled columns; all of them together
+    fills                 which missing cells are filled, which are left, and why
 """
 
 from vsae.table.cells import Storage

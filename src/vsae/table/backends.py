@@ -30,6 +30,14 @@ class Backend(ABC):
             return Cells(np.zeros(int(observed.sum())), observed, why=str(reason))
         return Cells(values, observed, storage, usual_exponent(raw) if storage is Storage.DECIMAL else 0)
 
+    def mixed(self, column: Column) -> list[Any]:
+        """The values of a column whose values are of several types; of others, none."""
+        try:
+            raw = self.raw(column, ~self.nulls(column))
+        except Unmodelled:
+            return []
+        return raw.tolist() if raw.dtype.kind == "O" and raw.ndim == 1 else []
+
     def missing(self, column: Column, codes: tuple[Any, ...]) -> Bools:
         """(n,), the others: null, or one of the missing codes."""
         return ~self.cells(column, codes).observed if codes else self.nulls(column)

@@ -88,8 +88,18 @@ class Pandas(_Frames, HoldsArrays):
         dtype = self.dtype(column)
         return list(dtype.categories) if isinstance(dtype, self.library.CategoricalDtype) and dtype.ordered else None
 
+    def raw(self, column: Column, present: Bools) -> NDArray[Any]:
+        if isinstance(
+            self.dtype(column), self.library.DatetimeTZDtype
+        ):  # narwhals does not know the names of all zones
+            return column.to_native().dropna().dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+        return super().raw(column, present)
+
     def target(self, column: Column) -> np.dtype[Any]:
-        return np.dtype(object) if self.dtype(column) == "object" else super().target(column)
+        dtype = self.dtype(column)
+        if isinstance(dtype, self.library.DatetimeTZDtype):
+            return np.dtype(f"M8[{dtype.unit}]")
+        return np.dtype(object) if dtype == "object" else super().target(column)
 
     def describe(self, column: Column) -> Any:
         return self._describe(self.dtype(column))
@@ -127,9 +137,17 @@ class Pandas(_Frames, HoldsArrays):
     def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
         native = column.to_native().copy()
         if isinstance(native.dtype, self.library.CategoricalDtype):
-            native = native.cat.add_categories(_lacking(native.dtype.categories, values))
+            native = native.astype(self._widened(native.dtype, values))
         native.iloc[where] = self.new(values, _wrap(native)).to_native().array  # pandas 2 trips over some Series
         return _wrap(native)
+
+    def _widened(self, dtype: Any, values: NDArray[Any]) -> Any:
+        """The dtype with all of `values` among its categories, which stay of the dtype they are of."""
+        lacking = _lacking(dtype.categories, values)
+        if not lacking:
+            return dtype
+        categories = self.library.Index([*dtype.categories, *lacking], dtype=dtype.categories.dtype)
+        return self.library.CategoricalDtype(categories, dtype.ordered)
 
     def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
         native = column.to_native()

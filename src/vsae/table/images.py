@@ -1,8 +1,9 @@
 """Cells that are images: arrays, images of Pillow, or paths of files; to channels-first arrays and back.
 
-An array is (H, W), (H, W, C) or (C, H, W), with bytes or with shares of white. A path is opened with Pillow, turned
-grey or coloured and resized to the column's shape; 16 bits of grey are read as shares of white. Imputed images come
-back as arrays in the layout of the column; of files, as (H, W) or (H, W, C) bytes.
+An array is (H, W), (H, W, C) or (C, H, W), with bytes, with 16 bits (uint16) or with shares of white. A path is opened
+with Pillow, turned grey or coloured and resized to the column's shape; 16 bits of grey are read as shares of white.
+Imputed images come back as arrays in the layout of the column, of bytes or of 16 bits where these came; of files, as
+(H, W) or (H, W, C) bytes.
 """
 
 from __future__ import annotations
@@ -52,8 +53,14 @@ def shape_and_layout(value: Any, wanted: Shape | None = None) -> tuple[Shape, La
     raise NotAnImage(f"an array of shape {x.shape}, which is not an image")
 
 
-def is_bytes(value: Any) -> bool:
-    return is_path(value) or _array(value).dtype.kind in "iu"
+def white_of(value: Any) -> int:
+    """The number that stands for white: 1 in shares of it; 16 bits are told by the dtype, not by the values.
+
+    >>> white_of(np.zeros((2, 2))), white_of(np.zeros((2, 2), int)), white_of(np.zeros((2, 2), np.uint16))
+    (1, 255, 65535)
+    """
+    dtype = np.dtype(np.uint8) if is_path(value) else _array(value).dtype
+    return _WHITE if dtype == np.uint16 else 255 if dtype.kind in "iu" else 1
 
 
 def read(values: NDArray[Any], shape: Shape) -> NDArray[np.float32]:
@@ -65,16 +72,19 @@ def read(values: NDArray[Any], shape: Shape) -> NDArray[np.float32]:
         if found != shape:
             raise NotAnImage(f"an image of {_said(found)} among those of {_said(shape)}")
         x = x[None] if layout == "HW" else np.moveaxis(x, -1, 0) if layout == "HWC" else x
-        pixels = x.astype(np.float32) / (255 if x.dtype.kind in "iu" else 1)
+        pixels = x.astype(np.float32) / np.float32(white_of(x))
         if not ((pixels >= 0) & (pixels <= 1)).all():
             raise NotAnImage("an image with a pixel outside 0 … 1; divide by its largest value, or give bytes")
         out[i] = pixels
     return out
 
 
-def write(x: NDArray[Any], layout: Layout, as_bytes: bool) -> NDArray[np.object_]:
-    """(n, C, H, W) in [0, 1] → (n,) cells."""
-    x = np.rint(255 * np.clip(x, 0, 1)).astype(np.uint8) if as_bytes else x.astype(np.float32)
+def write(x: NDArray[Any], layout: Layout, white: int) -> NDArray[np.object_]:
+    """(n, C, H, W) in [0, 1] → (n,) cells, whose pixels reach up to `white`."""
+    if white == 1:
+        x = x.astype(np.float32)
+    else:
+        x = np.rint(white * np.clip(x, 0, 1)).astype(np.uint16 if white == _WHITE else np.uint8)
     laid = {"HW": x[:, 0] if x.shape[1] else x, "HWC": np.moveaxis(x, 1, -1), "CHW": x}[layout]
     return objects(list(laid))
 

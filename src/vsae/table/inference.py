@@ -12,15 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.data.schema import NUMBERS, Kind
-from vsae.table.cells import CALENDAR, LABELS, Cells, Storage, scalars
+from vsae.table.cells import CALENDAR, LABELS, Cells, Storage, recognise, scalars
 from vsae.table.errors import TableError
-from vsae.table.images import NotAnImage, is_bytes, is_path, shape_and_layout
+from vsae.table.images import NotAnImage, is_path, shape_and_layout, white_of
+from vsae.table.notations import Text, number_notation
 from vsae.table.plan import ColumnPlan
 from vsae.table.specs import (
     TEMPORAL,
     Binary,
     Categorical,
     Count,
+    Date,
     Image,
     Integer,
     Keep,
@@ -30,10 +32,12 @@ from vsae.table.specs import (
     Spec,
     Temporal,
 )
+from vsae.table.stamps import date_notation
 from vsae.table.units import EXACT, coarsest_unit, day_of, to_numbers
 
 # ours: where a column stops being a category, and where whole numbers stop being worth counting one by one
 _MOST_LEVELS = 1000
+_MOST_DECLARED = 10_000  # by a categorical dtype
 _MANY_LEVELS = 50  # above, a column whose values are mostly distinct is free text
 _FEW_CODES = 10  # no more different whole numbers than this, none of them rare, are codes or grades …
 _RARE = 0.01  # … while the rare values in a column's tail are those of a count
@@ -50,10 +54,13 @@ class Facts(NamedTuple):
     categorical: bool  # by its dtype
     order: list[Any] | None  # of its dtype's categories
     plain: bool  # of a 2-D array of numbers: a real number, whatever the values look like
+    measured: bool = False  # part of a relation between numbers: no code, whatever the values look like
 
 
 def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
     """The plan with its kind, levels and bounds, after `asked` or else after what the values look like."""
+    if asked and facts.cells.storage is Storage.TEXT and (isinstance(asked, Temporal) or asked.kind in NUMBERS):
+        plan, facts = _from_text(plan, facts, asked)
     spec, cells = asked or _infer(plan.name, facts), facts.cells
     if isinstance(spec, Keep):
         if facts.plain and spec.why:  # an array has no other way to be complete; scikit-learn's keep_empty_features
@@ -82,6 +89,34 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
     return plan
 
 
+def _from_text(plan: ColumnPlan, facts: Facts, asked: Spec) -> tuple[ColumnPlan, Facts]:
+    """What a column of texts holds where numbers, dates or times are asked for, and how it writes them."""
+    texts = [text.strip() for text in facts.cells.values.tolist()]
+
+    def read(some: list[str]) -> Any:
+        if not isinstance(asked, Temporal):
+            return number_notation(some, missing=True)
+        found = date_notation(some, asked.format if isinstance(asked, Date) else None)
+        return found if found is None or recognise(found.parse(some))[1] in asked.storages else None
+
+    notation = read(texts)
+    if notation is None or isinstance(notation, Text):
+        odd = next((text for text in texts if read([text]) is None), None)
+        takes = f"{asked.name}s" if isinstance(asked, Temporal) else "numbers"
+        if odd is None:
+            raise TableError(
+                f"column {plan.label!r} as {asked.name}: its texts write {takes} in several ways; convert it"
+            )
+        raise TableError(
+            f"column {plan.label!r} holds text such as {odd!r}, {asked.name} takes {takes}; "
+            "list it in missing_values, or use categorical"
+        )
+    values, storage = recognise(notation.parse(texts))
+    return replace(plan, notation=notation, storage=storage), facts._replace(
+        cells=facts.cells._replace(values=values, storage=storage)
+    )
+
+
 # --- what the values look like
 
 
@@ -97,10 +132,10 @@ def _infer(name: str, facts: Facts) -> Spec:
     if facts.order is not None:
         return Ordinal() if len(facts.order) <= _MOST_LEVELS else Keep(f"{len(facts.order)} levels")
     if facts.categorical or facts.cells.storage in LABELS:
-        return _infer_labels(values)
+        return _infer_labels(values, facts.categorical)
     if values.dtype.kind == "b":
         return Binary()
-    return _infer_real(to_numbers(values, "")) if facts.plain else _infer_number(name, facts.cells)
+    return _infer_real(to_numbers(values, "")) if facts.plain else _infer_number(name, facts)
 
 
 def _with_shape(plan: ColumnPlan, cells: Cells, spec: Image) -> ColumnPlan:
@@ -108,8 +143,15 @@ def _with_shape(plan: ColumnPlan, cells: Cells, spec: Image) -> ColumnPlan:
     first = cells.values[0]
     try:
         shape, layout = shape_and_layout(first, spec.shape)
+        white = white_of(first)
         plan = replace(
-            plan, shape=spec.shape or shape, layout=layout, whole=is_bytes(first), pixels=spec.pixels, low=0.0, high=1.0
+            plan,
+            shape=spec.shape or shape,
+            layout=layout,
+            whole=white > 1,
+            pixels=spec.pixels,
+            low=0.0,
+            high=float(white),
         )
     except NotAnImage as reason:
         raise TableError(f"column {plan.label!r} as image holds {reason}; use another kind") from None
@@ -117,24 +159,28 @@ def _with_shape(plan: ColumnPlan, cells: Cells, spec: Image) -> ColumnPlan:
     return plan
 
 
-def _infer_labels(values: NDArray[Any]) -> Spec:
+def _infer_labels(values: NDArray[Any], declared: bool) -> Spec:
+    """Whoever declares a category has decided that it is no free text."""
     distinct = set(scalars(values))
     n, d = len(values), len(distinct)
     length = sum(len(level) for level in distinct if isinstance(level, str)) / d
     if d == n > _FEW_ROWS:
         return Keep(f"an identifier: {n} values, all distinct")
-    if d > max(_MANY_LEVELS, n / 2) or (length > _LONG_TEXT and d > 2):
+    if not declared and (d > max(_MANY_LEVELS, n / 2) or (length > _LONG_TEXT and d > 2)):
         return Keep(f"free text: {d} distinct values in {n} cells, {length:.0f} characters each")
-    return Categorical() if d <= _MOST_LEVELS else Keep(f"{d} levels")
+    return Categorical() if d <= (_MOST_DECLARED if declared else _MOST_LEVELS) else Keep(f"{d} levels")
 
 
-def _infer_number(name: str, cells: Cells) -> Spec:
+def _infer_number(name: str, facts: Facts) -> Spec:
+    cells = facts.cells
     if cells.storage in TEMPORAL:
         return TEMPORAL[cells.storage]()
     values = cells.finite
     x = to_numbers(values, "")
     if values.dtype.kind == "f" and not _all_whole(x):
         return _infer_real(x)
+    if facts.measured:
+        return Count() if _whole_kind(x.min(), x.max()) is Kind.COUNT else Real()
     low, high = values.min(), values.max()
     if low < high and ((values == low) | (values == high)).all():
         return Binary()

@@ -35,6 +35,7 @@ from vsae.table.images import Layout, NotAnImage, Shape
 from vsae.table.images import read as read_images
 from vsae.table.images import write as write_images
 from vsae.table.specs import TEMPORAL, Integer, Keep
+from vsae.table.stamps import notation_from_json, notation_to_json
 from vsae.table.typed_json import Unsaveable, dump, load
 from vsae.table.units import cast, day_of, to_numbers, to_times
 
@@ -57,7 +58,17 @@ _HOLDERS = {
     Storage.TIME: "O",
     Storage.INTERVAL: "O",
 }
-_TYPED = ("label", "levels", "missing_codes", "constant", "min", "max", "low", "high")  # JSON needs to be told
+_TYPED = (
+    "label",
+    "levels",
+    "missing_codes",
+    "suspected",
+    "constant",
+    "min",
+    "max",
+    "low",
+    "high",
+)  # JSON needs to be told
 
 
 class Oddity(NamedTuple):
@@ -89,7 +100,9 @@ class ColumnPlan:
     exponent: int = 0  # of decimals
     constant: float | None = None  # the only number seen, or the one to put where none was
     missing_codes: tuple[Any, ...] = ()
+    suspected: tuple[Any, ...] = ()  # of being one
     missing: float = 0.0  # share, in fit
+    notation: Any = None  # of numbers or dates that the column holds as text; see notations.py and stamps.py
     shape: Shape | None = None  # of images
     layout: Layout = "HW"  # in which they come back
     pixels: Pixels = "gaussian"
@@ -126,6 +139,8 @@ class ColumnPlan:
 
     def takes(self, storage: Storage | None) -> bool:
         """Whether values of that storage can be read."""
+        if self.notation is not None and storage is Storage.TEXT:
+            return True
         return storage is self.storage or any({storage, self.storage} <= alike for alike in _ALIKE)
 
     def read(self, cells: Cells) -> tuple[NDArray[Any], list[Oddity]]:
@@ -138,6 +153,8 @@ class ColumnPlan:
             raise TableError(
                 f"column {self.label!r} holds {found}, but it held {self.storage_name} values in fit; convert it"
             )
+        if self.notation is not None and cells.storage is Storage.TEXT:
+            return self._read_texts(cells)
         if self.levels:
             codes = map(self._codes.get, scalars(values), repeat(-1))
             x: NDArray[Any] = np.fromiter(codes, dtype=np.int64, count=len(values))
@@ -146,6 +163,19 @@ class ColumnPlan:
             x = to_numbers(values, self.unit) if len(values) else np.zeros(0)  # no values have no storage, either
             oddities = self._odd_numbers(x)
         return x, [odd for odd in oddities if odd.cells.any()]
+
+    def _read_texts(self, cells: Cells) -> tuple[NDArray[Any], list[Oddity]]:
+        """Texts that write numbers or dates."""
+        texts = [text.strip() for text in cells.values.tolist()]
+        read = np.fromiter(map(self.notation.reads, texts), dtype=np.bool_, count=len(texts))
+        values, storage = recognise(self.notation.parse([text for text, good in zip(texts, read, strict=True) if good]))
+        x, oddities = self.read(Cells(values, np.ones(len(values), dtype=np.bool_), storage))
+        at = np.flatnonzero(read)
+        out = np.zeros(len(texts))
+        out[at] = x
+        spread = [odd._replace(cells=np.isin(np.arange(len(texts)), at[odd.cells])) for odd in oddities]
+        unread = Oddity(~read, f"is not written like the other {self.storage_name}s", "list it in missing_values")
+        return out, [*spread, *([unread] if not read.all() else [])]
 
     def given(self, values: Iterable[Any]) -> tuple[NDArray[Any], Storage]:
         """Levels, bounds or values of this column that a user wrote in Python, recognised."""
@@ -211,13 +241,17 @@ class ColumnPlan:
         """Whether a column of numpy dtype `target` can hold what `write` gives."""
         if self.shape is not None:
             return target.kind == "O"
-        return self.storage is not None and target.kind in _HOLDERS[self.storage]
+        holders = "OUT" if self.notation is not None else _HOLDERS.get(self.storage, "") if self.storage else ""
+        return target.kind in holders
 
     def write(self, x: NDArray[Any], target: np.dtype[Any] | None) -> NDArray[Any]:
         """Level codes, or numbers in natural units → values for a column of numpy dtype `target` (None: any)."""
         if self.shape is not None:
-            return write_images(x, self.layout, self.whole)
+            return write_images(x, self.layout, int(self.high or 1))
         values = self._levels_at(x) if self.levels else self._values_at(np.asarray(x, dtype=np.float64), target)
+        if self.notation is not None and (target is None or target.kind in "OUT"):
+            times = self.storage is Storage.TIME
+            return objects(self.notation.write(objects(map(_time_of_day, scalars(values))) if times else values))
         if target is not None and target.kind not in "OUT":
             return cast(values, target)
         if self.storage is Storage.DECIMAL:
@@ -264,13 +298,14 @@ class ColumnPlan:
             return self.why or "as asked"
         if self.shape is not None:
             return f"{'×'.join(map(str, self.shape))} pixels"
+        doubts = [f"{self.show_value(code)} may stand for missing" for code in self.suspected]
         if self.levels:
             shown = ", ".join(map(str, self.levels[:6])) + (", …" if len(self.levels) > 6 else "")
-            return f"{counted(len(self.levels), 'level')}: {shown}"
+            return "; ".join([f"{counted(len(self.levels), 'level')}: {shown}", *doubts])
         bounds = [f"{sign} {self.show(x)}" for sign, x in (("≥", self.min), ("≤", self.max)) if x is not None]
         if self.storage is Storage.TIME and self._bounds == day_of(self.unit):
             bounds = []  # nobody asks for them
-        return ", ".join([f"{self.show(self.low)} … {self.show(self.high)}", *bounds])
+        return "; ".join([", ".join([f"{self.show(self.low)} … {self.show(self.high)}", *bounds]), *doubts])
 
     def show(self, x: float | None) -> str:
         """A number of this column as a person writes it: a time of day, a date or a duration where it is one."""
@@ -281,19 +316,29 @@ class ColumnPlan:
         times = to_times(np.array([x]), self.unit, self._time_kind, None)
         return str(_time_of_day(scalars(times)[0]) if self.storage is Storage.TIME else times[0])
 
+    def show_value(self, value: Any) -> str:
+        """A value of the user's table as a person writes it."""
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
     def to_json(self) -> dict[str, Any]:
         data = {each.name: getattr(self, each.name) for each in fields(self)}
         try:
             data |= {key: dump(data[key]) for key in _TYPED}
         except Unsaveable as reason:
             raise TableError(f"column {self.label!r}: {reason}") from None
-        return data | {"kind": self.kind and self.kind.value, "storage": self.storage and self.storage.value}
+        notation = None if self.notation is None else notation_to_json(self.notation)
+        return data | {
+            "kind": self.kind and self.kind.value,
+            "storage": self.storage and self.storage.value,
+            "notation": notation,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ColumnPlan:
-        typed: dict[str, Any] = {key: load(data[key]) for key in _TYPED}
+        typed: dict[str, Any] = {key: load(data[key]) for key in _TYPED if key in data}
         typed["kind"] = data["kind"] and Kind(data["kind"])
         typed["storage"] = data["storage"] and Storage(data["storage"])
+        typed["notation"] = notation_from_json(data["notation"]) if data.get("notation") else None
         typed["shape"] = tuple(data["shape"]) if data.get("shape") else None
         return cls(**{**data, **typed})
 

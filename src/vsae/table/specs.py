@@ -70,11 +70,13 @@ class Temporal(Bounded):
 
 
 @final
+@dataclass(frozen=True)
 class Date(Temporal):
-    """Dates, with or without a time of day, from `min` to `max`."""
+    """Dates, with or without a time of day, from `min` to `max`. `format` says how texts write them: "%d/%m/%Y"."""
 
     name = "date"
     storages = CALENDAR
+    format: str | None = None
 
 
 @final

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.data.schema import Attribute, Schema
+from vsae.data.schema import NUMBERS, Attribute, Schema
 from vsae.table.backends import Backend, Column, HoldsArrays
 from vsae.table.cells import Bools, Cells, coded, is_null, objects, scalar, scalars
+from vsae.table.conditions import resolved, rows_where
+from vsae.table.constraints import Constraints, named_rows
 from vsae.table.containers import BACKENDS, View, stacked, view_of
 from vsae.table.errors import DataWarning, TableError, counted
+from vsae.table.expressions import columns_of, parse_relation
 from vsae.table.inference import Facts, planned
+from vsae.table.missing_codes import never_numbers, suspected
 from vsae.table.plan import ColumnPlan, Oddity
-from vsae.table.specs import Spec, as_spec
+from vsae.table.specs import Spec, Temporal, as_spec
 from vsae.table.typed_json import Unsaveable
 
 
@@ -48,6 +52,8 @@ class Table:
 
     plans: tuple[ColumnPlan, ...]
     container: str  # of the table in fit: pandas, polars, pyarrow, array or dict
+    structural: Mapping[str, str] = field(default_factory=dict)  # name → condition under which a column does not apply
+    constraints: Constraints | None = None
 
     @classmethod
     def fit(
@@ -55,7 +61,9 @@ class Table:
         X: Any,
         *,
         schema: Mapping[Any, Any] | None = None,
-        missing_values: Mapping[Any, Any] | None = None,
+        missing_values: Any = None,
+        structural: Mapping[Any, str] | None = None,
+        constraints: Sequence[str] | str = (),
     ) -> Table:
         """Look at every column once. One warning names those that can't be modelled, and why."""
         view = view_of(X)
@@ -64,10 +72,12 @@ class Table:
             raise TableError(f"the table has {size}; fit needs at least one of each")
         names = _names(view)
         specs = {label: as_spec(label, asked) for label, asked in _by_label("schema", schema, names).items()}
-        given = _by_label("missing_values", missing_values, names)
-        codes = {label: _as_codes(label, each) for label, each in given.items()}
+        codes = _codes_by_label(missing_values, names)
+        relations = [constraints] if isinstance(constraints, str) else list(constraints)
+        measured = {name for text in relations for name in columns_of(parse_relation(text))}
         plans = tuple(
-            _plan_column(view, label, name, specs.get(label), codes.get(label, ())) for label, name in names.items()
+            _plan_column(view, label, name, specs.get(label), codes.get(label, ()), bool({str(label), name} & measured))
+            for label, name in names.items()
         )
         kept = [f"{plan.label!r} ({plan.why})" for plan in plans if plan.kind is None and plan.why]
         if all(plan.kind is None for plan in plans):
@@ -76,7 +86,25 @@ class Table:
             columns = ", ".join(kept)
             remedy = "to model one, give it a kind in schema"
             _warn(f"these columns are not modelled and come back as they are: {columns}; {remedy}")
-        return cls(plans, view.container)
+        for plan in plans:
+            if plan.suspected and plan.kind:
+                codes_of = " and ".join(map(plan.show_value, plan.suspected))
+                _warn(
+                    f"column {plan.label!r}: {codes_of} may stand for a missing value; if so, say it with "
+                    f"missing_values={{{plan.label!r}: {[*plan.suspected]!r}}}, or --missing in the shell"
+                )
+        conditions = {names[label]: text for label, text in _by_label("structural", structural, names).items()}
+        resolved([str(plan.label) for plan in plans if plan.name in conditions], plans, "structural")
+        table = cls(plans, view.container, conditions)
+        if not conditions and not relations:
+            return table
+        cells, mask, _ = table.read(view)
+        known = table.known(mask)
+        return replace(
+            table,
+            plans=table._applicable(cells, mask),
+            constraints=Constraints.fit(relations, plans, cells, known) if relations else None,
+        )
 
     @cached_property
     def modelled(self) -> tuple[ColumnPlan, ...]:
@@ -91,11 +119,19 @@ class Table:
         """Natural units and level codes. Odd cells are unobserved and named in one warning, or refused."""
         if handle_unknown not in ("keep", "error"):
             raise TableError(f"handle_unknown must be 'keep' or 'error', not {handle_unknown!r}")
-        view = view_of(X)
+        columns, mask, complaints = self.read(view_of(X))
+        if complaints and handle_unknown == "error":
+            raise TableError(f"{complaints[0]}; pass handle_unknown='keep' to leave such cells as they are")
+        if complaints:
+            _warn(f"these cells come back as they are, and the model takes them for missing: {'; '.join(complaints)}")
+        return Encoded(columns, mask, len(mask))
+
+    def read(self, view: View) -> tuple[dict[str, NDArray[Any]], Bools, list[str]]:
+        """Columns, mask, and what is to be said of odd cells."""
         columns: dict[str, NDArray[Any]] = {}
         mask = np.zeros((view.n, len(self.modelled)), dtype=np.bool_)
         complaints: list[str] = []
-        located = [(plan, label) for plan, label in self._located(view) if plan.kind is not None]
+        located = [(plan, label) for plan, label in self.located(view) if plan.kind is not None]
         if view.columns and not any(label in view.columns for _, label in located):
             known = _some(plan.label for plan in self.modelled)
             raise TableError(f"none of the fitted columns is in this table; the model knows {known}")
@@ -111,41 +147,84 @@ class Table:
                 complaints.append(_complaint(plan, cells, odd))
             mask[cells.observed, j] = usual
             columns[plan.name][mask[:, j]] = x[usual]
-        if complaints and handle_unknown == "error":
-            raise TableError(f"{complaints[0]}; pass handle_unknown='keep' to leave such cells as they are")
-        if complaints:
-            _warn(f"these cells come back as they are, and the model takes them for missing: {'; '.join(complaints)}")
-        return Encoded(columns, mask, view.n)
+        return columns, mask, complaints
 
     def decode(self, X: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
         """A table like X, whose missing cells are filled from `columns`; columns that X lacks are added at its end."""
         view = view_of(X)
         changed: dict[Hashable, Column] = {}
-        for plan, label in self._located(view):
+        inapplicable = self.inapplicable(columns)
+        for plan, label in self.located(view):
             if plan.kind is None and plan.constant is None:
                 continue
             x = columns[plan.name] if plan.kind else np.zeros(view.n)
+            empty = inapplicable.get(plan.name, np.zeros(view.n, dtype=np.bool_))
             if label not in view.columns:
-                changed[label] = self._new_column(view, plan, x)
+                changed[label] = self._new_column(view, plan, x, empty)
                 continue
             column = view.columns[label]
-            where = np.flatnonzero(view.backend.missing(column, plan.missing_codes))
+            missing = view.backend.missing(column, plan.missing_codes)
+            where = np.flatnonzero(missing & ~empty)
             if plan.shape is not None:
                 if len(where):
                     backend = _for_images(plan, view.container, view.backend)
                     changed[label] = backend.fill_objects(column, where, plan.write(x[where], None))
                 continue
             target = view.backend.target(column)
-            if len(where) == view.n > 0 and not plan.fits(target):  # nothing but nulls, and so of some other dtype
-                changed[label] = self._new_column(view, plan, x)
+            if missing.all() and view.n > 0 and not plan.fits(target):  # nothing but nulls, and so of some other dtype
+                changed[label] = self._new_column(view, plan, x, empty)
             elif len(where):
                 changed[label] = view.backend.fill(column, where, plan.write(x[where], target))
         return view.rebuild(changed)
 
+    def constrained(
+        self, columns: dict[str, NDArray[Any]], mask: Bools, *, warn: bool = True
+    ) -> dict[str, NDArray[Any]]:
+        """Imputed columns, whose cells that `mask` (n, M) does not have satisfy the constraints."""
+        if self.constraints is None or not len(mask):
+            return columns
+        found = self.constraints.satisfied(columns, self.known(mask))
+        if found.broken and warn:
+            _warn(f"observed cells, which stay as they are, do not satisfy {named_rows(found.broken)}")
+        if found.unsolved and warn:
+            _warn(f"no values of the missing cells were found that satisfy {named_rows(found.unsolved)}")
+        return found.columns
+
+    def known(self, mask: Bools) -> dict[str, Bools]:
+        """The columns of a mask by name."""
+        return {plan.name: mask[:, j] for j, plan in enumerate(self.modelled)}
+
+    def inapplicable(self, columns: Mapping[str, NDArray[Any]], mask: Bools | None = None) -> dict[str, Bools]:
+        """By name, the rows in which a column does not apply; cells that are not in `mask` tell nothing."""
+        if not self.structural:
+            return {}
+        n = len(next(iter(columns.values())))
+        known = self.known(np.ones((n, len(self.modelled)), np.bool_) if mask is None else mask)
+        return {name: rows_where(text, self.plans, columns, known).holds for name, text in self.structural.items()}
+
+    def without_inapplicable(self, encoded: Encoded) -> Encoded:
+        """As if cells that do not apply were known and like most others: reports then do not count them as missing."""
+        columns, mask, known = dict(encoded.columns), encoded.mask.copy(), self.known(encoded.mask)
+        place = {plan.name: j for j, plan in enumerate(self.modelled)}
+        for name, cells in self.inapplicable(encoded.columns, encoded.mask).items():
+            seen = np.sort(columns[name][known[name]])
+            cells = cells & ~known[name]
+            columns[name] = np.where(cells, seen[len(seen) // 2] if len(seen) else 0, columns[name])
+            mask[:, place[name]] |= cells
+        return Encoded(columns, mask, encoded.n_rows)
+
+    def _applicable(self, columns: Mapping[str, NDArray[Any]], mask: Bools) -> tuple[ColumnPlan, ...]:
+        """The plans, with the share of missing cells among those that apply."""
+        shares, known = {}, self.known(mask)
+        for name, cells in self.inapplicable(columns, mask).items():
+            applies = ~cells | known[name]
+            shares[name] = float((~known[name] & applies).sum() / max(1, applies.sum()))
+        return tuple(replace(plan, missing=shares.get(plan.name, plan.missing)) for plan in self.plans)
+
     def hide(self, X: Any, hidden: Bools) -> Any:
         """A table like X, with missing cells where `hidden` (n, M) is True; a dtype without any becomes one with."""
         view = view_of(X)
-        located = [label for plan, label in self._located(view) if plan.kind is not None]
+        located = [label for plan, label in self.located(view) if plan.kind is not None]
         changed = {
             label: view.backend.with_nulls(view.columns[label], hidden[:, j])
             for j, label in enumerate(located)
@@ -174,6 +253,19 @@ class Table:
             found[plan.name] = x[0].item()
         return found
 
+    def allowed(self, given: Mapping[Any, Any]) -> dict[str, Callable[[NDArray[Any]], Bools]]:
+        """By name, whether encoded values lie in a range (low, high), whose ends may be None, or are one of a list."""
+        names = {plan.label: plan.name for plan in self.modelled}
+        found: dict[str, Callable[[NDArray[Any]], Bools]] = {}
+        for label, wanted in given.items():
+            if label not in names:
+                raise TableError(f"column {label!r} is not modelled; the columns that are: {_some(names)}")
+            if isinstance(wanted, tuple) and len(wanted) != 2:
+                raise TableError(f"column {label!r}: a range has two ends, not {len(wanted)}; write a list of values")
+            ends = [None if value is None else self.values({label: value}).popitem()[1] for value in wanted]
+            found[names[label]] = partial(_in_range if isinstance(wanted, tuple) else _is_one_of, ends)
+        return found
+
     def frame(
         self,
         columns: Mapping[str, NDArray[Any]],
@@ -192,12 +284,14 @@ class Table:
             raise TableError(f"container must be one of {', '.join(BACKENDS)}, not {container!r}")
         backend, same = BACKENDS[container](), container == self.container
         made: dict[Hashable, Column] = {}
+        inapplicable = self.inapplicable(columns)
         for plan in self.modelled:
             _refuse_images(plan, container, backend)
         for j, plan in enumerate(self.modelled):
             column = _column(backend, plan, columns[plan.name], backend.empty(plan.dtype) if same else None)
-            if mask is not None and not mask[:, j].all():
-                column = backend.with_nulls(column, ~mask[:, j])
+            missing = inapplicable.get(plan.name, False) | (np.zeros(n, np.bool_) if mask is None else ~mask[:, j])
+            if missing.any():
+                column = backend.with_nulls(column, missing)
             made[plan.label if same else plan.name] = column
         if container != "array":
             return backend.table(made)
@@ -216,13 +310,20 @@ class Table:
     __repr__ = describe
 
     def to_json(self) -> dict[str, Any]:
-        return {"container": self.container, "plans": [plan.to_json() for plan in self.plans]}
+        return {
+            "container": self.container,
+            "plans": [plan.to_json() for plan in self.plans],
+            "structural": dict(self.structural),
+            "constraints": self.constraints and self.constraints.to_json(),
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Table:
-        return cls(tuple(map(ColumnPlan.from_json, data["plans"])), data["container"])
+        plans, relations = tuple(map(ColumnPlan.from_json, data["plans"])), data.get("constraints")
+        constraints = Constraints.from_json(relations, plans) if relations else None
+        return cls(plans, data["container"], data.get("structural", {}), constraints)
 
-    def _located(self, view: View) -> list[tuple[ColumnPlan, Hashable]]:
+    def located(self, view: View) -> list[tuple[ColumnPlan, Hashable]]:
         """Each plan and the label of its column, which `view` may lack; arrays go by position."""
         if "array" not in (self.container, view.container):
             return [(plan, plan.label) for plan in self.plans]
@@ -231,11 +332,12 @@ class Table:
             raise TableError(f"X has {found} features, but VSAEImputer is expecting {expected} features as input")
         return list(zip(self.plans, view.columns, strict=True))
 
-    def _new_column(self, view: View, plan: ColumnPlan, x: NDArray[Any]) -> Column:
-        """Of the dtype of fit where the library is the same."""
+    def _new_column(self, view: View, plan: ColumnPlan, x: NDArray[Any], empty: Bools) -> Column:
+        """Of the dtype of fit where the library is the same; with nulls where it is `empty`."""
         _refuse_images(plan, view.container, view.backend)
         like = view.backend.empty(plan.dtype) if self.container == view.container else None
-        return _column(view.backend, plan, x, like)
+        column = _column(view.backend, plan, x, like)
+        return view.backend.with_nulls(column, empty) if empty.any() else column
 
     def _blank(self, plan: ColumnPlan, n: int) -> NDArray[Any]:
         """What an array has in a column that is not modelled."""
@@ -245,13 +347,18 @@ class Table:
         return np.full(n, null if plan.constant is None else plan.constant, dtype)
 
 
-def _plan_column(view: View, label: Hashable, name: str, asked: Spec | None, codes: tuple[Any, ...]) -> ColumnPlan:
+def _plan_column(
+    view: View, label: Hashable, name: str, asked: Spec | None, codes: tuple[Any, ...], measured: bool
+) -> ColumnPlan:
     backend, column = view.backend, view.columns[label]
     cells = backend.cells(column, codes)
-    facts = Facts(cells, backend.categorical(column), backend.order(column), view.plain)
+    numeric = asked is not None and (isinstance(asked, Temporal) or asked.kind in NUMBERS)
+    if (cells.why or numeric) and (texts := never_numbers(backend.mixed(column))):  # words that say there is none
+        cells, codes = backend.cells(column, codes + texts), codes + texts
+    facts = Facts(cells, backend.categorical(column), backend.order(column), view.plain, measured)
     missing = 1 - float(cells.observed.mean())
     blank = ColumnPlan(name, label, None, storage=cells.storage, missing_codes=codes, missing=missing)
-    plan = planned(blank, facts, asked)
+    plan = planned(replace(blank, suspected=suspected(cells.finite)), facts, asked)
     _refuse_images(plan, view.container, backend)  # now, not after training
     try:
         return replace(plan, dtype=backend.describe(column)) if plan.kind else plan
@@ -304,6 +411,17 @@ def _by_label(what: str, given: Mapping[Any, Any] | None, names: dict[Hashable, 
     return {labels[key]: value for key, value in given.items()}
 
 
+def _codes_by_label(given: Any, names: dict[Hashable, str]) -> dict[Hashable, tuple[Any, ...]]:
+    """The missing codes of each column; those of all columns stand alone or under None, and count as text, too."""
+    if given is not None and not isinstance(given, Mapping):
+        given = {None: given}
+    given = dict(given or {})
+    of_all = () if None in names else _as_codes(None, given.pop(None, ()))
+    of_all += tuple(str(code) for code in of_all if not isinstance(code, str))
+    own = {label: _as_codes(label, each) for label, each in _by_label("missing_values", given, names).items()}
+    return {label: own.get(label, ()) + of_all for label in names}
+
+
 def _as_codes(label: Hashable, given: Any) -> tuple[Any, ...]:
     """The missing codes of a column, from one or several; a null is missing anyway."""
     several = np.iterable(given) and not isinstance(given, str | bytes)
@@ -320,6 +438,15 @@ def _complaint(plan: ColumnPlan, cells: Cells, odd: Oddity) -> str:
     first, *others = dict.fromkeys(scalars(cells.values[odd.cells]))
     more = f" (and {counted(len(others), 'more value')})" if others else ""
     return f"column {plan.label!r}: {first!r}{more} {odd.why}"
+
+
+def _in_range(ends: list[float | None], x: NDArray[Any]) -> Bools:
+    low, high = ends
+    return np.asarray((x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high)))
+
+
+def _is_one_of(values: list[float | None], x: NDArray[Any]) -> Bools:
+    return np.isin(x, np.array(values, dtype=np.float64))
 
 
 def _some(names: Iterable[Any]) -> str:

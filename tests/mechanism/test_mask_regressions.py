@@ -51,8 +51,8 @@ def test_masks_are_like_those_of_the_table(mechanism: Mechanism, said: str) -> N
     model, x, true, before = fitted(mechanism, said)
     columns, complete = columns_of(x), np.ones(true.shape, dtype=bool)
     mask = model.ampute(columns, complete, seed=3)
-    np.testing.assert_allclose(mask.mean(axis=0), before.mean(axis=0), atol=0.04)
-    assert np.abs(correlations(x, mask) - correlations(x, true)).max() < 0.12
+    np.testing.assert_allclose(mask.mean(axis=0), before.mean(axis=0), atol=0.05)
+    assert np.abs(correlations(x, mask) - correlations(x, true)).max() < 0.15
     assert np.abs(correlations(x, mask) - correlations(x, true)).mean() < 0.05
     assert np.array_equal(mask, model.ampute(columns, complete, seed=3))
     assert not np.array_equal(mask, model.ampute(columns, complete, seed=4))

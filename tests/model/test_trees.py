@@ -100,7 +100,7 @@ def test_wide_tables_ask_about_what_tells_most() -> None:
     held = data.withheld
     assert held is not None
     at = held[:, 50]
-    assert float((said["x50"][at] * data.values["gaussian"][at, 50]).mean()) > 0.7
+    assert float((said["x50"][at] * data.values["gaussian"][at, 50]).mean()) > 0.6
 
 
 def test_many_levels_whole_numbers_and_tables_without_numbers() -> None:

@@ -72,7 +72,7 @@ def test_images_are_recognised_and_come_back_in_their_layout(layout, dtype):
 def test_an_imputer_fills_images_and_what_they_tell(tmp_path):
     frame, _ = squares(200)
     frame.loc[1::4, "x"] = np.nan
-    imputer = VSAEImputer(config={**SMALL, "steps": 150}, random_state=0).fit(frame)
+    imputer = VSAEImputer(config={**SMALL, "steps": 250}, random_state=0).fit(frame)
     filled = imputer.transform(frame)
     assert filled["photo"].map(lambda x: x.shape == (8, 8)).all()
     truth, laid = squares(200)

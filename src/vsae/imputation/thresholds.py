@@ -38,7 +38,7 @@ class Beyond(NamedTuple):
     """The missing cells of one column: normal, given that they lie beyond its threshold.
 
     >>> cells = Beyond(Threshold(1.0, 0.0), torch.zeros(1), torch.ones(1))
-    >>> cells.quantile(torch.tensor([0.5])).round(decimals=2)  # the median of the upper half of a standard normal
+    >>> cells.quantile(torch.tensor([0.5])).float().round(decimals=2)  # the median of a standard normal's upper half
     tensor([0.6700])
     """
 

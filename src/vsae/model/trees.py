@@ -31,6 +31,8 @@ _MOST_ASKED = 32  # variables that are asked about, for each that is predicted: 
 _MOST_ROWS, _MOST_ROWS_OF_A_TREE, _ROWS_TO_CHOOSE_BY = 50_000, 8192, 512
 _AT_ONCE = 2**22  # sums by leaf, variable and bin: 16 MB
 _SHARE_OF_ROWS = 0.7  # on which a tree grows, so that trees differ
+_RARE = 0.05  # of the rows that show one variable, miss another
+_ROWS_REMASKED, _SHARE_HIDDEN = 8, 0.5  # in one of so many rows, so much
 _RATE = 0.1
 _LEANING = 1.0  # cells of a leaf, towards no change
 _FEWEST_CELLS = 5  # on either side of a question
@@ -165,6 +167,17 @@ def _edges(x: Tensor, seen: Tensor) -> Tensor:
     return out
 
 
+def _remasked(bins: Tensor, rng: torch.Generator) -> Tensor:
+    """What is hardly ever missing where some other variable is seen may be missing where that is missing, and trees
+    that never met this would say anything. So such variables are read as if they were missing in some rows."""
+    seen = (bins > 0).float()
+    rarely = seen @ (1 - seen).T < _RARE * seen.sum(1, keepdim=True)  # (predicted, asked about)
+    rarely.fill_diagonal_(False)
+    hidden = torch.rand(bins.shape, generator=rng) < _SHARE_HIDDEN
+    hidden[:, torch.arange(bins.shape[1]) % _ROWS_REMASKED != 0] = False
+    return torch.where(hidden.to(bins.device) & rarely.any(0)[:, None], 0, bins)
+
+
 class _Growth:
     """The moving parts of boosting: scores (O, n), to which every tree adds."""
 
@@ -177,7 +190,7 @@ class _Growth:
         self.seen = data.usable[:, attributes].T.contiguous()  # (F, n)
         numbers = _numbers(schema, data)
         self.edges = _edges(numbers, self.seen[: len(numbers)])
-        self.bins = _binned(schema, data.with_mask(data.usable), self.edges)
+        self.bins = _remasked(_binned(schema, data.with_mask(data.usable), self.edges), rng)
         self.width = int(self.bins.max()) + 1
         codes = _codes(schema, data)
         one_hot = [

@@ -25,6 +25,7 @@ from vsae.imputation.shrinkage import Estimates
 from vsae.model.trees import BoostedTrees
 
 _LEANING = 30.0  # cells
+_ERRORS = 1.4  # so many standard errors are chance
 _LEAST = 0.05  # of a weight: less is not worth the time
 
 Cells = dict[str, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]  # variable → truth, by the model, by trees
@@ -121,8 +122,8 @@ class _Slope(NamedTuple):
         return cls(product.sum(), squares.sum(), ((product - value * squares) ** 2).sum(), len(lacking))
 
     def weight(self, common: float) -> float:
-        """Leaning towards the common one, and less for what may be chance."""
+        """Leaning towards the common one, and the less the more of it may be chance; 0 if all of it may."""
         more = _LEANING * self.squares / self.cells
         value = min(1.0, max(0.0, (self.product + more * common) / (self.squares + more)))
         chance = self.variance / (self.squares + more) ** 2
-        return float(value**3 / (value**2 + chance)) if value > 0 else 0.0
+        return float(value * max(0.0, 1 - _ERRORS**2 * chance / value**2)) if value > 0 else 0.0

@@ -37,7 +37,7 @@ _RATE = 0.1
 _LEANING = 1.0  # cells of a leaf, towards no change
 _FEWEST_CELLS = 5  # on either side of a question
 _STEEPEST = 4.0  # change of a score by a leaf, before the rate
-_PATIENCE = 20  # trees without a better score
+_PATIENCE = 12  # trees without a better score
 _AT_MOST, _AT_MOST_AND_SEEN, _IS = range(3)  # kinds of questions
 
 

@@ -118,8 +118,9 @@ def split(
     with private_rng(seed, device):
         model = build(data.schema, config).to(device)
         training, held_out = withhold(data.schema, data.batch, config)
+        training_seed = int(torch.randint(2**31, (1,)))  # before anything is drawn on the device
         model.fit_statistics(training)
-        return model, Split(training, held_out, int(torch.randint(2**31, (1,))))
+        return model, Split(training, held_out, training_seed)
 
 
 def withhold(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, HeldOut | None]:

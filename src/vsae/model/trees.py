@@ -97,8 +97,9 @@ class BoostedTrees:
             questions = Questions(*self.questions[:, f, :trees].long().to(bins.device))
             place = questions.leaf(bins) + torch.arange(trees, device=bins.device)[:, None] * _LEAVES  # (T, n)
             values = self.values[outputs, :trees].flatten(1).to(bins.device)
-            score = self.start[outputs, None].to(bins.device) + values[:, place].sum(1)  # (outputs, n)
-            out[variable.name] = score[0] if len(score) == 1 else torch.softmax(score, dim=0).T
+            added = torch.stack([table[place].sum(0) for table in values])  # one at a time: place is large
+            score = self.start[outputs, None].to(bins.device) + added
+            out[variable.name] = torch.softmax(score, dim=0).T if variable.family in DISCRETE else score[0]
         return out
 
     def to_tensors(self) -> dict[str, Tensor]:

@@ -110,7 +110,7 @@ def test_log_odds_of_a_coin(model: FittedVSAE, redraw: bool) -> None:
     share = estimates(found)
     assert np.all(np.diff(share) > 0)
     expected = 1 / (1 + np.exp(-(np.log(share[2] / (1 - share[2])) + np.array([-2, -1, 0, 1, 2]))))
-    np.testing.assert_allclose(share, expected, atol=0.03)
+    np.testing.assert_allclose(share, expected, atol=0.05)
 
 
 def test_levels_move_one_way_and_none_back(model: FittedVSAE) -> None:

@@ -252,7 +252,7 @@ def test_files_take_no_images(tmp_path, name):
 
 def test_the_example_imputes_in_both_directions(capsys):
     path = Path(__file__).parents[2] / "examples" / "table_with_images.py"
-    errors = runpy.run_path(str(path))["main"](rows=200, config={**SMALL, "steps": 150, "shrinkage": False})
+    errors = runpy.run_path(str(path))["main"](rows=200, config={**SMALL, "steps": 250, "shrinkage": False})
     assert "error of missing cells" in capsys.readouterr().out
     for name, (ours, trivial) in errors.items():
         assert ours < trivial, name

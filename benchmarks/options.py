@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +93,19 @@ def run_with(o: argparse.Namespace, benchmark: Benchmark, jobs: Iterable[Job], r
     """Run the jobs as the options say."""
     processes = Processes(o.limit, o.threads, o.environments)
     return run(benchmark, jobs, benchmark.kept_in(o.out), processes, Mode(o.jobs, o.again, o.force), report=report)
+
+
+def run_methods(
+    arguments: Sequence[str],
+    benchmark: Benchmark,
+    description: str | None,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+) -> None:
+    """The command of a benchmark whose runs are methods and seeds, and nothing else."""
+    parser = parser_of(benchmark.name, description)
+    several(parser, "--methods", "Which methods. Default: all.", methods)
+    several(parser, "--seeds", f"Default: {seeds[0]} to {seeds[-1]}.", type=int, metavar="SEED")
+    add_run_options(parser, benchmark)
+    o = parser.parse_args(arguments)
+    run_with(o, benchmark, [{"method": m, "seed": seed} for m in o.methods or methods for seed in o.seeds or seeds])

@@ -104,13 +104,7 @@ BENCHMARK = Benchmark("exact", ("method", "seed"), in_process(__name__), in_word
 
 
 def main(arguments: Sequence[str]) -> None:
-    parser = options.parser_of("exact", __doc__)
-    options.several(parser, "--methods", "Which methods. Default: all.", METHODS)
-    options.several(parser, "--seeds", f"Default: {SEEDS[0]} to {SEEDS[-1]}.", type=int, metavar="SEED")
-    options.add_run_options(parser, BENCHMARK)
-    o = parser.parse_args(arguments)
-    jobs = [{"method": method, "seed": seed} for method in o.methods or METHODS for seed in o.seeds or SEEDS]
-    options.run_with(o, BENCHMARK, jobs)
+    options.run_methods(arguments, BENCHMARK, __doc__, METHODS, SEEDS)
 
 
 # --- its part of docs/joint.md

@@ -30,7 +30,7 @@ from benchmarks.runs import Benchmark, in_process
 from benchmarks.store import Row
 from vsae.data.schema import DISCRETE, Schema
 from vsae.evaluation.metrics import mean_mode
-from vsae.fitting.blending import blend_with_trees, cross_fitted, refit_trees
+from vsae.fitting.blending import blend_with_trees, refit_trees
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
 from vsae.fitting.steps import FitData, assess, refit, split, with_known
@@ -61,11 +61,10 @@ def fitted_with_held_out(made: TaskData) -> tuple[FittedVSAE, HeldOutPredictions
     model, parts = split(VSAE, given, config, seed)
     fitted = FittedVSAE(model, given.encoding)
     fitted.history = train(model, parts.training, parts.held_out, learn=learn, seed=parts.seed)
-    fitted.blend = blend_with_trees(fitted, parts.training, seed)
-    folds = cross_fitted(fitted.blend, parts.training, config.trees, seed)
+    fitted.blend, folds = blend_with_trees(fitted, parts.training, seed)
     assessed = assess(fitted, given, parts, folds, seed)
     fitted.history = refit(model, given, parts, fitted.history, learn)
-    fitted.blend = refit_trees(fitted.blend, given.batch, config.trees, seed)
+    fitted.blend, folds = refit_trees(fitted, given.batch, seed)
     return fitted, with_known(fitted, given, assessed, folds, seed)
 
 

@@ -1,7 +1,9 @@
-"""Boosted trees beside the model: grown on what it was trained on, and weighed by the cells that both did not see."""
+"""A forest beside the model: grown on what that was trained on, and weighed by the cells that both did not see."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,36 +11,86 @@ import torch
 from torch import Tensor
 
 from vsae.data.batch import Batch
+from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE, Schema
-from vsae.imputation.blend import Blend, Cells, Trees, fit_weights
+from vsae.fitting.growth import FOLDS, Grown, grow
+from vsae.imputation.blend import Blend, Cells, Said, ask, fit_weights
 from vsae.imputation.imputer import Imputer
-from vsae.imputation.predictive import Predictive, predict
-from vsae.model.trees import fit_trees
+from vsae.imputation.predictive import Predictive, fill_of, predict
+from vsae.model.forest import Fill
 
 _MOST_VARIABLES = 200  # beyond, trees would take longer than the networks
-_FOLDS = 2  # of rows, each predicted by trees that grew on the others
+_LATENT_DRAWS = 2  # mirrored, so that their mean is that of many
 
 
-def blend_with_trees(imputer: Imputer[Any], training: Batch, seed: int) -> Blend | None:
-    """None where no cell was withheld, or no tree predicts any."""
-    schema, most = imputer.schema, imputer.model.config.trees
+class Fold(NamedTuple):
+    """Some rows, and trees that did not grow on them; or all rows, and the model's word alone."""
+
+    rows: Tensor | None = None
+    blend: Blend | None = None
+
+
+class Blended(NamedTuple):
+    """A blend, and the rows by trees that do not know them: a tree knows a cell that it grew on far better than others,
+    so errors on known cells are those of other trees."""
+
+    blend: Blend | None = None
+    folds: tuple[Fold, ...] = (Fold(),)
+
+    @classmethod
+    def of(cls, blend: Blend, grown: Grown) -> Blended:
+        folds = [Fold(rows, blend.with_forest(grown.fresh(fold))) for fold, rows in enumerate(grown.folds)]
+        return cls(blend.with_forest(grown.forest), tuple(folds))
+
+
+def blend_with_trees(imputer: Imputer[Any], training: Batch, seed: int) -> Blended:
+    """No blend where no cell was withheld, or no tree predicts any better."""
+    schema, trees = imputer.schema, imputer.model.config.trees
     variables = [v for v in schema.variables if not v.event]
-    if not most or training.withheld is None or not 2 <= len(variables) <= _MOST_VARIABLES:
-        return None
-    trees = fit_trees(schema, training, most, seed)
+    if not trees or training.withheld is None or not 2 <= len(variables) <= _MOST_VARIABLES:
+        return Blended()
+    grown = _grow(imputer, training, seed)
     shown = training.take(training.withheld.any(1).nonzero()[:, 0])
-    wanted = [v.name for v, count in zip(trees.variables, trees.count.tolist(), strict=True) if count]
-    if not shown.rows or not wanted:
-        return None
-    visible = shown.with_mask(shown.usable)
-    said, found = trees.predict(visible, wanted), predict(imputer, visible.for_members())
-    numbers, levels = _withheld_cells(schema, shown, said, found)
+    if grown is None or not shown.rows:
+        return Blended()
+    visible, forest = shown.with_mask(shown.usable), grown.forest
+    said = ask(forest, visible, _filling(imputer, visible), [v.name for v in forest.found])
+    numbers, levels = _withheld_cells(schema, shown, said, predict(imputer, visible.for_members()))
     weight = fit_weights(numbers) | fit_weights(levels)
+    if not weight:
+        return Blended()
     std = {name: float(np.sqrt(((x - by_trees) ** 2).mean())) for name, (x, _, by_trees) in numbers.items() if len(x)}
-    return Blend(trees, weight, {name: x for name, x in std.items() if name in weight}) if weight else None
+    return Blended.of(Blend(forest, weight, {name: x for name, x in std.items() if name in weight}), grown)
 
 
-def _withheld_cells(schema: Schema, shown: Batch, said: Trees, found: Predictive) -> tuple[Cells, Cells]:
+def refit_trees(imputer: Imputer[Any], data: Batch, seed: int) -> Blended:
+    """With the withheld cells, too."""
+    grown = None if imputer.blend is None else _grow(imputer, data, seed, imputer.blend.weight)
+    if imputer.blend is None or grown is None:
+        return Blended()
+    return Blended.of(imputer.blend, grown)
+
+
+def _grow(imputer: Imputer[Any], data: Batch, seed: int, only: Mapping[str, float] | None = None) -> Grown | None:
+    alone = replace(imputer, blend=None)
+    trees = max(imputer.model.config.trees, FOLDS)
+    return grow(imputer.schema, data, lambda rows: _filling(alone, rows), trees, seed, only)
+
+
+@torch.no_grad()
+def _filling(imputer: Imputer[Any], rows: Batch) -> Fill:
+    """What the model expects in rows (n, …)."""
+    noise, parts = imputer.shared_noise(_LATENT_DRAWS), []
+    for start, length in imputer.ranges(rows.rows, noise.samples):
+        with private_rng(0, imputer.device):
+            draws = imputer.model.draws(rows.take(slice(start, start + length)).for_members(), noise)
+        parts.append(fill_of(imputer.schema, draws, noise.samples))
+    names = parts[0].levels
+    levels = {name: torch.cat([part.levels[name] for part in parts]) for name in names}
+    return Fill(torch.cat([part.numbers for part in parts]), levels)
+
+
+def _withheld_cells(schema: Schema, shown: Batch, said: Mapping[str, Said], found: Predictive) -> tuple[Cells, Cells]:
     """Of numbers, in standard units, and of levels: the truth, what the model says, what trees say."""
     assert shown.withheld is not None
     numbers: Cells = {}
@@ -47,8 +99,9 @@ def _withheld_cells(schema: Schema, shown: Batch, said: Trees, found: Predictive
         for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
             if variable.name not in said:
                 continue
-            at = shown.withheld[:, i]
-            by_trees = _array(said[variable.name][at])
+            rows, value = said[variable.name]
+            withheld = shown.withheld[rows, i]
+            at, by_trees = rows[withheld], _array(value[withheld])
             if block.family in DISCRETE:
                 truth = np.eye(variable.size)[_array(shown.values[block.name][at, j]).astype(int)]
                 levels[variable.name] = truth, found.levels[variable.name][at.cpu().numpy()], by_trees
@@ -60,30 +113,3 @@ def _withheld_cells(schema: Schema, shown: Batch, said: Trees, found: Predictive
 
 def _array(x: Tensor) -> Any:
     return x.double().cpu().numpy()
-
-
-def refit_trees(blend: Blend | None, data: Batch, most: int, seed: int) -> Blend | None:
-    """With the withheld cells, too."""
-    if blend is None:
-        return None
-    return blend.with_trees(fit_trees(blend.trees.schema, data, most, seed, blend.weight))
-
-
-class Fold(NamedTuple):
-    """Some rows, and trees that grew on the others; or all rows, and the model's word alone."""
-
-    rows: Tensor | None = None
-    blend: Blend | None = None
-
-
-def cross_fitted(blend: Blend | None, training: Batch, most: int, seed: int) -> list[Fold]:
-    """A tree knows a cell that it grew on far better than others, so errors on known cells are those of trees that did
-    not grow on their rows."""
-    if blend is None:
-        return [Fold()]
-    every, folds = torch.arange(training.rows, device=training.mask.device), []
-    for fold in range(_FOLDS):
-        mine = every % _FOLDS == fold
-        trees = fit_trees(blend.trees.schema, training.take(every[~mine]), most, seed + fold, blend.weight)
-        folds.append(Fold(every[mine], blend.with_trees(trees)))
-    return folds

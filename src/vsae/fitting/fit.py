@@ -8,7 +8,7 @@ import torch
 
 from vsae.data.columns import Columns, Mask
 from vsae.data.schema import Schema
-from vsae.fitting.blending import blend_with_trees, cross_fitted, refit_trees
+from vsae.fitting.blending import blend_with_trees, refit_trees
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
 from vsae.fitting.steps import (
@@ -68,12 +68,11 @@ def fit(
             model, parts.training, parts.held_out,
             learn=learn, seed=parts.seed, callback=callback, checkpoint_path=states.training,
         )  # fmt: skip
-        fitted.blend = blend_with_trees(fitted, parts.training, seed)
-        folds = cross_fitted(fitted.blend, parts.training, config.trees, seed)
+        fitted.blend, folds = blend_with_trees(fitted, parts.training, seed)
         assessed = assess(fitted, data, parts, folds, seed)
         fitted.relations = find_relations(fitted, data, parts.training, assessed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
-        fitted.blend = refit_trees(fitted.blend, data.batch, config.trees, seed)
+        fitted.blend, folds = refit_trees(fitted, data.batch, seed)
     fitted.calibration = calibrate(fitted, data, assessed, folds, seed)
     fitted.tilts = tilts_of(fitted, columns, mask, mechanism, seed)
     fitted.mask_regressions = fit_mask_regressions(fitted, columns, mask, seed)

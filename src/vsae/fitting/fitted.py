@@ -31,8 +31,8 @@ from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.tilts import Tilts
 from vsae.mechanism.mask_regressions import MaskRegressions
 from vsae.model.config import VSAEConfig
+from vsae.model.forest import Forest
 from vsae.model.latent_model import ModelT, resolve_device
-from vsae.model.trees import BoostedTrees
 from vsae.model.vsae import VSAE
 from vsae.storage import checkpoint
 from vsae.training.history import History
@@ -209,7 +209,7 @@ class FittedVSAE(FittedModel[VSAE]):
         if self.relations is not None:
             groups["relations"] = self.relations.to_tensors()
         if self.blend is not None:
-            groups["trees"] = self.blend.trees.to_tensors()
+            groups["forest"] = self.blend.forest.to_tensors()
         if self.mask_regressions is not None:
             found = self.mask_regressions.to_arrays()
             groups["mask_regressions"] = {name: torch.from_numpy(x) for name, x in found.items()}
@@ -253,7 +253,7 @@ class FittedVSAE(FittedModel[VSAE]):
             Tilts.from_json(content["tilts"]),
             None
             if content["blend"] is None
-            else Blend(BoostedTrees.from_tensors(schema, checkpoint.part(tensors, "trees")), **content["blend"]),
+            else Blend(Forest.from_tensors(schema, checkpoint.part(tensors, "forest")), **content["blend"]),
             None if content["turns"] is None else np.asarray(content["turns"], dtype=np.int64),
             History(**content["history"]),
             MarginalMap.from_arrays(marginals) if marginals else None,

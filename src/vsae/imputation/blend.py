@@ -1,10 +1,10 @@
-"""Two predictions of a cell, the model's and that of boosted trees, and how much each is worth in its column.
+"""Two predictions of a cell, the model's and that of a forest, and how much each is worth in its column.
 
     (1 - w) model + w trees
 
 for numbers, and for the probabilities of levels. On cells that neither was trained on, w is the slope of what the model
 lacks over what the trees would change. Few cells say little of one column, so it leans towards the one that suits all
-columns together.
+columns together, and that to a half: an average of two that err differently is rarely worse than either.
 """
 
 from __future__ import annotations
@@ -22,66 +22,97 @@ from vsae.data.encoding import Encoding
 from vsae.data.schema import DISCRETE, Schema
 from vsae.imputation.residual_quantiles import Moments
 from vsae.imputation.shrinkage import Estimates
-from vsae.model.trees import BoostedTrees
+from vsae.model.forest import Fill, Forest
 
-_LEANING = 30.0  # cells
-_ERRORS = 1.4  # so many standard errors are chance
+_USUAL = 0.5  # weight of all columns together, as long as no cell speaks against it
+_LEANING = 100.0  # cells
 _LEAST = 0.05  # of a weight: less is not worth the time
 
 Cells = dict[str, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]  # variable → truth, by the model, by trees
-Trees = Mapping[str, Tensor]  # variable → what trees say of rows: numbers (n,) in standard units, probabilities
+
+
+class Said(NamedTuple):
+    """By trees of a variable, in some rows: numbers (n,) in standard units, or probabilities (n, levels)."""
+
+    rows: Tensor
+    value: Tensor
 
 
 @dataclass(frozen=True)
 class Blend:
     """Of the variables that have a weight."""
 
-    trees: BoostedTrees
+    forest: Forest
     weight: Mapping[str, float]
     std: Mapping[str, float]  # of the trees' errors on numbers, in standard units
 
-    def predict(self, batch: Batch, only: Collection[str] | None = None) -> dict[str, Tensor]:
-        """What trees say of a batch that members share."""
+    def predict(self, batch: Batch, fill: Fill, only: Collection[str] | None = None) -> dict[str, Said]:
+        """What trees say of the cells that a batch does not show, given what the model expects in them."""
         names = [name for name in self.weight if only is None or name in only]
-        return self.trees.predict(batch.as_data_set(), names) if names else {}
+        return ask(self.forest, batch.as_data_set(), fill, names)
 
-    def moments(self, schema: Schema, found: Mapping[str, Moments], trees: Trees) -> dict[str, Moments]:
+    def moments(self, schema: Schema, found: Mapping[str, Moments], said: Mapping[str, Said]) -> dict[str, Moments]:
         """By block of numbers, with estimates that lean to the trees."""
         out = dict(found)
         for block in schema.number_blocks:
-            asked = [j for j, v in enumerate(block.variables) if v.name in trees and block.name in found]
+            asked = [j for j, v in enumerate(block.variables) if v.name in said and block.name in found]
             if asked:
                 estimate = found[block.name].estimate.clone()
                 for j in asked:
                     name = block.variables[j].name
-                    estimate[:, j].lerp_(trees[name].to(estimate), self.weight[name])
+                    rows, value = said[name]
+                    estimate[rows, j] = estimate[rows, j].lerp(value.to(estimate), self.weight[name])
                 out[block.name] = found[block.name]._replace(estimate=estimate)
         return out
 
-    def probabilities(self, found: Estimates, trees: Trees) -> dict[str, NDArray[np.float64]]:
-        shares = {name: trees[name].double().cpu().numpy() for name in found if name in trees}
-        return {**found, **{name: found[name] + self.weight[name] * (x - found[name]) for name, x in shares.items()}}
+    def probabilities(self, found: Estimates, said: Mapping[str, Said]) -> dict[str, NDArray[np.float64]]:
+        shares = {name: _array(value) for name, (_, value) in said.items() if name in found}
+        return self._leaning(found, said, shares)
 
-    def estimates(self, encoding: Encoding, found: Estimates, trees: Trees) -> dict[str, NDArray[np.float64]]:
+    def estimates(
+        self, encoding: Encoding, found: Estimates, said: Mapping[str, Said]
+    ) -> dict[str, NDArray[np.float64]]:
         """By variable, means of numbers in natural units and probabilities of levels."""
-        means = in_natural_units(encoding, trees, self.std)
-        return {**found, **{name: found[name] + self.weight[name] * (x - found[name]) for name, x in means.items()}}
+        return self._leaning(found, said, in_natural_units(encoding, said, self.std))
 
-    def with_trees(self, trees: BoostedTrees) -> Blend:
-        return replace(self, trees=trees)
+    def _leaning(self, found: Estimates, said: Mapping[str, Said], values: Estimates) -> dict[str, NDArray[np.float64]]:
+        out = dict(found)
+        for name, value in values.items():
+            rows = said[name].rows.cpu().numpy()
+            out[name] = found[name].copy()
+            out[name][rows] += self.weight[name] * (value - found[name][rows])
+        return out
+
+    def with_forest(self, forest: Forest) -> Blend:
+        return replace(self, forest=forest)
 
     def to_json(self) -> dict[str, Any]:
         return {"weight": dict(self.weight), "std": dict(self.std)}
 
 
-def in_natural_units(encoding: Encoding, trees: Trees, std: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:
-    """Of what trees say: means of numbers, given how wide their errors are, and probabilities of levels."""
+def ask(forest: Forest, rows: Batch, fill: Fill, names: Collection[str]) -> dict[str, Said]:
+    """Trees of some variables about the cells that rows (n, …) do not show."""
+    missing = {name: (~rows.mask[:, forest.schema.attribute_of[name]]).nonzero()[:, 0] for name in names}
+    if not any(len(place) for place in missing.values()):
+        return {}
+    found = forest.predict(forest.inputs(rows, fill), {name: place for name, place in missing.items() if len(place)})
+    return {name: Said(missing[name], value) for name, value in found.items()}
+
+
+def _array(x: Tensor) -> NDArray[np.float64]:
+    return np.asarray(x.double().cpu().numpy())
+
+
+def in_natural_units(
+    encoding: Encoding, said: Mapping[str, Said], std: Mapping[str, float]
+) -> dict[str, NDArray[np.float64]]:
+    """What trees say: means of numbers, given how wide their errors are, and probabilities of levels."""
     out = {}
     for block in encoding.schema.blocks:
         for j, variable in enumerate(block.variables):
-            if variable.name not in trees:
+            if variable.name not in said:
                 continue
-            x = trees[variable.name].double().cpu().numpy()
+            x = _array(said[variable.name].value)
             if block.family not in DISCRETE:
                 every = np.repeat(x[:, None], len(block), axis=1)
                 x = encoding.expected(block.name, every, np.full(len(block), std.get(variable.name, 0.0)))[:, j]
@@ -96,14 +127,14 @@ def fit_weights(cells: Cells) -> dict[str, float]:
     >>> x = np.linspace(-1, 1, 200)
     >>> weights = fit_weights({"sharp": (x, 0 * x, x), "smooth": (x, x, 0 * x)})
     >>> {name: round(w, 1) for name, w in weights.items()}
-    {'sharp': 0.9, 'smooth': 0.1}
+    {'sharp': 0.8, 'smooth': 0.2}
     """
     slopes = {name: _Slope.of(x - model, trees - model) for name, (x, model, trees) in cells.items() if len(x)}
-    squares = sum(slope.squares for slope in slopes.values())
-    if squares <= 0:
+    slopes = {name: slope for name, slope in slopes.items() if slope.squares > 0}
+    if not slopes:
         return {}
-    common = min(1.0, max(0.0, sum(slope.product for slope in slopes.values()) / squares))
-    weight = {name: slope.weight(common) for name, slope in slopes.items() if slope.squares > 0}
+    common = _Slope(*(sum(parts) for parts in zip(*slopes.values(), strict=True))).weight(_USUAL)
+    weight = {name: slope.weight(common) for name, slope in slopes.items()}
     return {name: w for name, w in weight.items() if w >= _LEAST}
 
 
@@ -112,18 +143,13 @@ class _Slope(NamedTuple):
 
     product: float
     squares: float
-    variance: float  # of the product, as cells are others
     cells: int
 
     @classmethod
     def of(cls, lacking: NDArray[Any], change: NDArray[Any]) -> _Slope:
-        product, squares = (part.reshape(len(part), -1).sum(axis=1) for part in (lacking * change, change**2))
-        value = product.sum() / squares.sum() if squares.sum() > 0 else 0.0
-        return cls(product.sum(), squares.sum(), ((product - value * squares) ** 2).sum(), len(lacking))
+        return cls(float((lacking * change).sum()), float((change**2).sum()), len(lacking))
 
-    def weight(self, common: float) -> float:
-        """Leaning towards the common one, and the less the more of it may be chance; 0 if all of it may."""
+    def weight(self, usual: float) -> float:
+        """As if some more cells had been seen that bear out the usual weight."""
         more = _LEANING * self.squares / self.cells
-        value = min(1.0, max(0.0, (self.product + more * common) / (self.squares + more)))
-        chance = self.variance / (self.squares + more) ** 2
-        return float(value * max(0.0, 1 - _ERRORS**2 * chance / value**2)) if value > 0 else 0.0
+        return min(1.0, max(0.0, (self.product + more * usual) / (self.squares + more)))

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from itertools import pairwise
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from vsae.data.batch import Batch
 from vsae.data.columns import Columns, Mask
@@ -85,14 +87,19 @@ class Imputer(Generic[ModelT]):
         return out
 
 
-def per_variable(block: Block, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+ArrayT = TypeVar("ArrayT", NDArray[np.float64], Tensor)
+
+
+def per_variable(block: Block, x: ArrayT) -> dict[str, ArrayT]:
     """A block's means or probabilities, apart for its variables; levels have three ways to be laid out."""
     if block.family not in DISCRETE:
         parts = [x[:, j] for j in range(len(block))]
     elif block.family is Family.BERNOULLI:
-        parts = [np.stack([1 - x[:, j], x[:, j]], axis=1) for j in range(len(block))]
+        both = (np.stack if isinstance(x, np.ndarray) else torch.stack)([1 - x, x], -1)  # (rows, variables, 2)
+        parts = [both[:, j] for j in range(len(block))]
     elif block.family is Family.CUMULATIVE:
         parts = [x[:, j, :size] for j, size in enumerate(block.sizes)]
     else:
-        parts = np.split(x, np.cumsum(block.sizes)[:-1], axis=1)
+        ends = np.cumsum([0, *block.sizes]).tolist()
+        parts = [x[:, a:b] for a, b in pairwise(ends)]
     return {variable.name: part for variable, part in zip(block.variables, parts, strict=True)}

@@ -19,7 +19,7 @@ from vsae.data.columns import Columns, Mask
 from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE, Block, Family
 from vsae.imputation.imputer import Imputer, per_variable
-from vsae.imputation.predictive import predict
+from vsae.imputation.predictive import fill_of, predict
 from vsae.imputation.tilts import MASSES, RANKS, tilted_shares
 from vsae.model.latent_model import Draws, Noise
 from vsae.model.likelihoods import Gaussian, Vector
@@ -45,14 +45,7 @@ def estimates(
     """Per variable: means of numbers (n,) and vectors (n, d), probabilities of levels (n, levels)."""
     noise = imputer.shared_noise(draws)
     parts = [_estimate(imputer, batch, noise, weighted) for _, batch in imputer.chunks(columns, mask, noise.samples)]
-    out: dict[str, NDArray[Any]] = {}
-    for block in imputer.schema.blocks:
-        out |= per_variable(block, np.concatenate([part[block.name] for part in parts]))
-    if imputer.blend is not None:
-        trees = [imputer.blend.predict(batch) for _, batch in imputer.chunks(columns, mask, 1)]
-        joined = {name: torch.cat([part[name] for part in trees]) for name in trees[0]}
-        out = imputer.blend.estimates(imputer.encoding, out, joined)
-    out = imputer.calibration.estimates(out)
+    out = imputer.calibration.estimates({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
     if imputer.tilts:
         out = _tilted(imputer, columns, mask, out)
     return out if imputer.relations is None else imputer.relations.estimates(columns, mask, out)
@@ -60,10 +53,16 @@ def estimates(
 
 @torch.no_grad()
 def _estimate(imputer: Imputer[Any], batch: Batch, noise: Noise, weighted: bool | None) -> dict[str, NDArray[Any]]:
-    """Averaged over draws and members: natural-unit means of numbers, probabilities of levels."""
+    """Averaged over draws and members: natural-unit means of numbers, probabilities of levels, by variable."""
     with private_rng(0, imputer.device):
         draws = imputer.model.draws(batch, noise, weighted)
-    return {name: _average(imputer, name, draws, noise.samples) for name in draws.data}
+    found: dict[str, NDArray[Any]] = {}
+    for block in imputer.schema.blocks:
+        found |= per_variable(block, _average(imputer, block.name, draws, noise.samples))
+    if imputer.blend is None:
+        return found
+    said = imputer.blend.predict(batch, fill_of(imputer.schema, draws, noise.samples))
+    return imputer.blend.estimates(imputer.encoding, found, said)
 
 
 def _average(imputer: Imputer[Any], name: str, draws: Draws, samples: int) -> NDArray[Any]:

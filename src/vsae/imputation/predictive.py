@@ -24,6 +24,7 @@ from vsae.imputation.imputer import Imputer, per_variable
 from vsae.imputation.residual_quantiles import Moments
 from vsae.imputation.thresholds import Beyond
 from vsae.imputation.tilts import Tilts, tilted_ranks
+from vsae.model.forest import Fill
 from vsae.model.latent_model import Draws, LatentModel
 from vsae.model.likelihoods import Gaussian, Vector
 
@@ -77,9 +78,10 @@ def predict(
     others are not looked at. As cells are that are missing, or, if they are not, as observed ones are: the two differ
     where a column masks itself."""
     noise = imputer.shared_noise(_LATENT_DRAWS)
-    with private_rng(0, imputer.device):
-        draws = imputer.model.draws(batch, noise, only=only)
     blocks = [block for block in imputer.schema.blocks if only is None or block.name in only]
+    by_trees = set() if imputer.blend is None else _names(blocks, attributes).intersection(imputer.blend.weight)
+    with private_rng(0, imputer.device):
+        draws = imputer.model.draws(batch, noise, only=None if by_trees else only)
     numbers = {
         block.name: _moments(imputer.model, draws, batch, block.name, noise.samples)
         for block in blocks
@@ -89,15 +91,26 @@ def predict(
     for block in blocks:
         if block.family in DISCRETE:
             levels |= per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
-    if imputer.blend is not None:
-        trees = imputer.blend.predict(batch, _names(blocks, attributes))
-        numbers = imputer.blend.moments(imputer.schema, numbers, trees)
-        levels = imputer.blend.probabilities(levels, trees)
+    if imputer.blend is not None and by_trees:
+        said = imputer.blend.predict(batch, fill_of(imputer.schema, draws, noise.samples), by_trees)
+        numbers = imputer.blend.moments(imputer.schema, numbers, said)
+        levels = imputer.blend.probabilities(levels, said)
     levels, tilts = imputer.calibration.estimates(levels), imputer.tilts if missing else Tilts()
     of_blocks = {block.name: tilts.slopes([v.name for v in block.variables]) for block in blocks}
     slopes = {name: slope for name, slope in of_blocks.items() if slope is not None}
     beyond = _beyond(imputer.schema, batch, tilts, blocks)
     return Predictive(numbers, tilts.of_levels(levels), imputer.calibration, slopes, beyond)
+
+
+def fill_of(schema: Schema, draws: Draws, samples: int) -> Fill:
+    """What the model expects, for trees to read."""
+    numbers = [draws.average(draws.data[block.name].mean, samples) for block in schema.number_blocks]
+    levels: dict[str, Tensor] = {}
+    for block in schema.blocks:
+        if block.family in DISCRETE:
+            share = draws.average(draws.data[block.name].mean, samples)
+            levels |= per_variable(block, share)
+    return Fill(torch.cat(numbers, dim=1) if numbers else torch.zeros(0), levels)
 
 
 def _names(blocks: Sequence[Block], attributes: Collection[int] | None) -> set[str]:

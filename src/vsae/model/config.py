@@ -114,7 +114,7 @@ class VSAEConfig:
     refit: float = 0.4  # then train for this share of the steps more, on all cells
 
     # --- its use
-    trees: int = 100  # DIFF(paper): at most, for each variable, beside the networks; see trees.py, blend.py
+    trees: int = 50  # DIFF(paper): for each variable, beside the networks; see forest.py, blend.py
     shrinkage: bool = True  # DIFF(paper): estimates shrink towards means and modes as held-out cells say
     prior: Literal["fitted", "standard"] = "fitted"  # DIFF(paper): p(z) to generate from; see priors.py
     prior_covariance: Literal["common", "own"] = "common"  # of its components; own ones take (M·L)² floats each

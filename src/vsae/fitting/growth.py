@@ -1,0 +1,161 @@
+"""How a forest grows: scikit-learn's randomised trees, one variable after the other, on rows that the model has filled.
+
+A tree of a variable must not ask what the model made of that variable. So the rows it grows on are filled as if all of
+the variable were missing: a few variables at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vsae.data.batch import Batch
+from vsae.data.schema import DISCRETE, Schema, Variable
+from vsae.model.forest import MOST_LEVELS, Fill, Forest, Inputs
+
+FOLDS = 5  # of rows; a tree grows on all but one of them
+_MOST_ROWS, _MOST_ROWS_OF_A_TREE = 8192, 4096
+_MOST_FILLINGS = 12  # of all rows by the model
+_MOST_COLUMNS = 64  # that a node chooses among
+_MOST_LEAVES = 2**20  # of the forest
+_FEWEST_CELLS = 10
+_OF_A_LEAF = {True: 2, False: 3}  # cells of levels, and of numbers
+
+Filling = Callable[[Batch], Fill]  # of rows (n, …), what the model expects in cells that they do not show
+
+
+class Grown(NamedTuple):
+    """A forest, and the rows it grew on in as many folds: tree t did not grow on fold t modulo their number."""
+
+    forest: Forest
+    folds: list[Tensor]
+
+    def fresh(self, fold: int) -> Forest:
+        """The trees that did not grow on a fold."""
+        return self.forest.part(slice(fold, None, FOLDS))
+
+
+def grow(
+    schema: Schema, data: Batch, filling: Filling, trees: int, seed: int, only: Collection[str] | None = None
+) -> Grown | None:
+    """On the usable cells of a data set (n, …), for all variables or some; None if there is nothing to grow on."""
+    rng = np.random.default_rng([seed, 14])
+    rows = torch.from_numpy(rng.permutation(data.rows)[:_MOST_ROWS]).to(data.mask.device)
+    data, inputs = data.take(rows), Inputs(schema)
+    wanted = [
+        variable
+        for variable in schema.variables
+        if not variable.event
+        and (only is None or variable.name in only)
+        and (variable.family not in DISCRETE or variable.size <= MOST_LEVELS)
+    ]
+    targets = {variable.name: _cells(schema, data, variable) for variable in wanted}
+    wanted = [v for v in wanted if len(targets[v.name].row) >= _FEWEST_CELLS and np.ptp(targets[v.name].value) > 0]
+    if not wanted or not len(inputs.attribute) or trees < 1:
+        return None
+    fold = np.arange(data.rows) % FOLDS
+    most_leaves = max(_MOST_LEAVES // (len(wanted) * trees), 64)
+    attributes = list(dict.fromkeys(schema.attribute_of[v.name] for v in wanted))
+    found: dict[str, list[_Tree]] = {}
+    for hidden in np.array_split(rng.permutation(attributes), min(_MOST_FILLINGS, len(attributes))):
+        shown = data.usable.clone()
+        shown[:, hidden.tolist()] = False
+        batch = data.with_mask(shown)
+        x = inputs(batch, filling(batch)).cpu().numpy()
+
+        def trees_of(variable: Variable, x: NDArray[np.float32] = x) -> list[_Tree]:
+            own = inputs.attribute.numpy() == schema.attribute_of[variable.name]
+            mine, cells = np.where(own, np.float32(0), x), targets[variable.name]
+            return [_tree(variable, mine, cells, fold != t % FOLDS, most_leaves, [seed, t]) for t in range(trees)]
+
+        some = [v for v in wanted if schema.attribute_of[v.name] in hidden]
+        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # which scikit-learn does not hold up
+            found |= dict(zip([v.name for v in some], threads.map(trees_of, some), strict=True))
+    places = [i for i, v in enumerate(schema.variables) if v.name in found]
+    forest = _joined(schema, places, [found[schema.variables[i].name] for i in places])
+    return Grown(forest, [rows[torch.from_numpy(fold == k).to(rows.device)] for k in range(FOLDS)])
+
+
+class _Cells(NamedTuple):
+    row: NDArray[np.int64]
+    value: NDArray[Any]
+
+
+def _cells(schema: Schema, data: Batch, variable: Variable) -> _Cells:
+    """That may be learned from."""
+    block = next(block for block in schema.blocks if variable in block.variables)
+    j, at = block.variables.index(variable), data.usable[:, schema.attribute_of[variable.name]]
+    values = data.values[block.name][:, j] if block.family in DISCRETE else data.numbers([block])[:, j]
+    return _Cells(at.nonzero()[:, 0].cpu().numpy(), values[at].double().cpu().numpy())
+
+
+class _Tree(NamedTuple):
+    """As in a Forest; nodes count from this tree's first."""
+
+    column: NDArray[Any]
+    threshold: NDArray[Any]
+    next: NDArray[Any]
+    values: NDArray[Any]  # (leaves, 1 or levels)
+
+
+def _tree(
+    variable: Variable, x: NDArray[np.float32], cells: _Cells, grows: NDArray[np.bool_], leaves: int, seed: list[int]
+) -> _Tree:
+    from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor  # takes a second, and imputing needs none of it
+
+    rng = np.random.default_rng([*seed, len(cells.row)])
+    mine = np.flatnonzero(grows[cells.row])
+    mine = mine if len(mine) else np.arange(len(cells.row))
+    if len(mine) > _MOST_ROWS_OF_A_TREE:
+        mine = rng.choice(mine, _MOST_ROWS_OF_A_TREE, replace=False)
+    is_level = variable.family in DISCRETE
+    made = (ExtraTreeClassifier if is_level else ExtraTreeRegressor)(
+        min_samples_leaf=_OF_A_LEAF[is_level],
+        max_features=min(_MOST_COLUMNS, x.shape[1]),
+        max_leaf_nodes=leaves if len(mine) > leaves * _OF_A_LEAF[is_level] else None,
+        random_state=int(rng.integers(2**31)),
+    )
+    tree = made.fit(x[cells.row[mine]], cells.value[mine], check_input=False).tree_
+    splits = np.flatnonzero(tree.children_left >= 0)
+    place = np.zeros(tree.node_count, dtype=np.int64)  # in our list: both nodes of the k-th question side by side
+    place[tree.children_left[splits]] = 2 * np.arange(len(splits)) + 1
+    place[tree.children_right[splits]] = 2 * np.arange(len(splits)) + 2
+    leaf = np.flatnonzero(tree.children_left < 0)
+    column, threshold = np.zeros(tree.node_count, np.int16), np.zeros(tree.node_count, np.float32)
+    next_, values = np.zeros(tree.node_count, np.int32), tree.value[leaf, 0]
+    column[place[splits]], threshold[place[splits]] = tree.feature[splits], tree.threshold[splits]
+    next_[place[splits]], next_[place[leaf]] = place[tree.children_left[splits]], -1 - np.arange(len(leaf))
+    if is_level:
+        shares = np.zeros((len(leaf), variable.size))
+        shares[:, made.classes_.astype(int)] = values / values.sum(axis=1, keepdims=True)
+        values = shares
+    return _Tree(column, threshold, next_, values.astype(np.float32))
+
+
+def _joined(schema: Schema, places: Sequence[int], trees: Sequence[Sequence[_Tree]]) -> Forest:
+    every = [tree for of_variable in trees for tree in of_variable]
+    nodes = np.cumsum([0, *(len(tree.column) for tree in every)])
+    next_: list[NDArray[Any]] = []
+    for of_variable in trees:
+        leaves = 0
+        for tree in of_variable:
+            first = nodes[len(next_)]
+            next_.append(np.where(tree.next >= 0, tree.next + first, tree.next - leaves))
+            leaves += len(tree.values)
+    sizes = [sum(tree.values.size for tree in of_variable) for of_variable in trees]
+    return Forest(
+        schema,
+        torch.tensor(places),
+        torch.from_numpy(nodes[:-1].reshape(len(places), -1)).int(),
+        torch.from_numpy(np.concatenate([tree.column for tree in every])),
+        torch.from_numpy(np.concatenate([tree.threshold for tree in every])),
+        torch.from_numpy(np.concatenate(next_)).int(),
+        torch.from_numpy(np.concatenate([tree.values.ravel() for tree in every])),
+        torch.tensor([0, *np.cumsum(sizes)]),
+    )

@@ -38,7 +38,7 @@ _LEANING_LINE = 60.0  # twice the nats for a change of the common line by 1
 _LEANING_SHIFT = 30.0  # … and of a column's own shift
 
 # Where all columns together gain no more than chance might, nothing explains anything, and the trivial estimate stands.
-_LEAST_NATS = 3.0
+_LEAST_NATS = 6.0
 
 _NEWTON_STEPS = 20  # of a convex function of one or two numbers: it is there after ten
 _MARGIN = 1e-9  # by which the likeliest level stays the likeliest

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vsae
+from vsae.analysis.draws import Draws
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
@@ -240,10 +241,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     # --- multiple imputation
 
-    def draw(
-        self, X: Any, n: int = 20, *, random_state: int | None = None, row_ids: ArrayLike | None = None
-    ) -> list[Any]:
-        """`n` completed tables: the missing cells of each row are drawn together, given its observed ones. See `pool`.
+    def draw(self, X: Any, n: int = 20, *, random_state: int | None = None, row_ids: ArrayLike | None = None) -> Draws:
+        """`n` completed tables: the missing cells of each row are drawn together, given its observed ones.
+
+        They are a sequence, with `fit` for pooled regressions, `apply` for other analyses, which `vsae.pool` pools, and
+        `long` for other tools.
 
         The draws of a row depend on `random_state`, on the row, and on its number in X or, where given, its whole
         number in `row_ids`: not on the other rows.
@@ -251,14 +253,15 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         n = _number("n", n)
         X, encoded = self._encoded(X)
         fills.warn_of_unknown(self.schema_, X)
+        original = fills.without_codes(self.schema_, X)
         if not encoded.n_rows:
-            return [self.schema_.decode(X, encoded.columns) for _ in range(n)]
+            return Draws((self.schema_.decode(X, encoded.columns) for _ in range(n)), original)
         ids = None if row_ids is None else np.asarray(row_ids)
         if ids is not None and (ids.dtype.kind not in "iu" or ids.shape != (encoded.n_rows,)):
             raise ValueError(f"row_ids must be a whole number for each of the {encoded.n_rows} rows")
         draws = self.fitted_.draw(encoded.columns, encoded.mask, n, seed=self._seeded(random_state), row_ids=ids)
         held = (self.schema_.constrained(columns, encoded.mask, warn=i == 0) for i, columns in enumerate(draws))
-        return [self.schema_.decode(X, columns) for columns in held]
+        return Draws((self.schema_.decode(X, columns) for columns in held), original)
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Interval:
         """The central interval of each missing number or date; other missing cells get the most probable level."""

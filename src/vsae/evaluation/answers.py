@@ -61,11 +61,12 @@ def answers_of(found: Sequence[Any]) -> Answers:
 
 def answer_of(found: Any) -> Answer:
     """A tidy table (columns term, estimate, std.error), or statsmodels' results, predictions or marginal effects."""
-    if hasattr(found, "predicted_mean"):
-        labels = getattr(found, "row_labels", None)
-        terms = range(len(found.predicted_mean)) if labels is None else labels
-        return _answer(terms, found.predicted_mean, found.se_mean, getattr(found, "df", None))
-    if hasattr(found, "margeff"):
+    for value, error in (("predicted", "se"), ("predicted_mean", "se_mean")):  # of most models; of linear ones
+        if hasattr(found, value):
+            labels = getattr(found, "row_labels", None)
+            terms = range(len(getattr(found, value))) if labels is None else labels
+            return _answer(terms, getattr(found, value), getattr(found, error), getattr(found, "df", None))
+    if hasattr(found, "margeff_se"):
         terms = found.summary_frame().index
         return _answer(terms, found.margeff, found.margeff_se, found.results.df_resid)
     if hasattr(found, "params") and hasattr(found, "bse"):
@@ -87,7 +88,8 @@ def _tidy(table: Any) -> Answer:
     if None in names:
         this = f"this one has {', '.join(known)}" if known else f"not {type(table).__name__}"
         raise ValueError(f"an answer is statsmodels', or a table with columns term, estimate and std.error; {this}")
-    return _answer(*(table[name] for name in names), None)
+    term, estimate, std_error = (table[name] for name in names)
+    return _answer(term, estimate, std_error, None)
 
 
 def _column_names(table: Any) -> list[str]:
@@ -99,5 +101,5 @@ def _column_names(table: Any) -> list[str]:
 
 def _answer(terms: Any, estimates: Any, std_errors: Any, dfcom: Any) -> Answer:
     names = tuple(str(term) for term in np.asarray(terms, dtype=object).ravel().tolist())
-    values = (np.asarray(x, dtype=np.float64).ravel() for x in (estimates, std_errors))
-    return Answer(names, *values, np.inf if dfcom is None else float(np.min(dfcom)))
+    values, errors = (np.asarray(x, dtype=np.float64).ravel() for x in (estimates, std_errors))
+    return Answer(names, values, errors, np.inf if dfcom is None else float(np.min(dfcom)))

@@ -79,7 +79,7 @@ class Pooled:
         >>> pool([1.0, 2.0, 3.0], [4.0, 4.0, 4.0]).draws_needed()
         92
         """
-        share = np.asarray(self.fraction_missing)
+        share = np.where(self.between == 0, 0.0, self.fraction_missing)  # γ is a little above 0 even so
         factor = np.exp(1.959964 * np.sqrt(2 / self.m))  # of the odds
         upper = factor * share / (1 - share + factor * share)
         needed = np.ceil(1 + (upper / variation) ** 2 / 2).astype(int)

@@ -81,5 +81,7 @@ def _family(family: Any) -> Any:
 def _statsmodels(module: str) -> Any:
     try:
         return importlib.import_module(module)
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if error.name != "statsmodels":  # it is there, and does not work
+            raise
         raise ImportError("regressions need statsmodels, which is not installed; pip install 'vsae[stats]'") from None

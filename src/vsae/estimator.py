@@ -114,8 +114,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     checkpoint_path : path, optional
         A file in which `fit` keeps its state: when the same fit is started again, it continues from there.
     callback : callable, optional
-        Called after every step of the training with its `step`, the most `steps` there can be, the `seconds` so far
-        and, whenever held-out cells were scored, the `record` of it. What it raises ends the fit.
+        Called after every step of the training with an object that has its number, `step`, the `steps` that are
+        planned, the `seconds` so far and, where held-out cells were just scored, a `record`. What it raises ends fit.
 
     Examples
     --------

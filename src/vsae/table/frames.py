@@ -215,7 +215,7 @@ class Polars(_Frames):
     def concat(self, columns: Sequence[Column]) -> Column:
         natives = [column.to_native() for column in columns]
         if isinstance(natives[0].dtype, self.library.Enum):
-            wide = self.library.Enum(dict.fromkeys(_categories(columns).tolist()))
+            wide = self.library.Enum([*dict.fromkeys(_categories(columns).tolist())])
             natives = [x.cast(wide) for x in natives]
         return _wrap(self.library.concat(natives))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -89,7 +88,7 @@ def test_the_examples_of_multiple_imputation(elsewhere, few_steps, capsys):
     assert pandas.read_stata("long.dta")["mi_m"].nunique() == 21
 
 
-def test_a_long_file_goes_to_mice(elsewhere, few_steps):
+def test_a_long_file_goes_to_mice(elsewhere, few_steps, request):
     from typer.testing import CliRunner
 
     from vsae.cli.app import app
@@ -102,17 +101,11 @@ def test_a_long_file_goes_to_mice(elsewhere, few_steps):
     assert done.exit_code == 0, done.output
     lines = Path("long.csv").read_text().splitlines()
     assert len(lines) == 1 + 21 * 100
-    if not has_mice():
-        pytest.skip("R's mice is not installed: apt-get install r-base-core r-cran-mice")
+    request.getfixturevalue("mice")  # or skip
     Path("pool.R").write_text(shown("example", "mice", DRAWS))
     done = subprocess.run(["Rscript", "pool.R"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert [line.split()[1] for line in done.stdout.splitlines()[1:]] == ["(Intercept)", "age", "bmi", "sexmale"]
-
-
-def has_mice() -> bool:
-    command = ["Rscript", "-e", "quit(status = !requireNamespace('mice', quietly = TRUE))"]
-    return shutil.which("Rscript") is not None and subprocess.run(command, capture_output=True).returncode == 0
 
 
 @pytest.mark.parametrize("name", ["schema", "relations"])

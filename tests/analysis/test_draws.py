@@ -105,6 +105,8 @@ def test_bad_requests_stop_in_one_line():
         taken.long()
     with pytest.raises(ValueError, match="style must be one of mice, stata, not 'sas'"):
         taken.long(style="sas")
+    with pytest.raises(ValueError, match="there are no draws here"):
+        taken[1:].long(original=True)
 
 
 def test_of_an_imputer_the_original_has_nulls_for_codes_and_is_not_the_users_table(few_steps):

@@ -110,6 +110,8 @@ def test_a_model_of_several_equations_names_them():
             ValueError,
             r"'sex' has levels; say which of them counts, .* I\(1 \* \(sex == '…'\)\)",
         ),
+        (("y ~ weight",), ValueError, "formula 'y ~ weight': .*weight.*; the columns are y, x, k, ok, dose, sex"),
+        (("y ~ x +",), ValueError, r"formula 'y ~ x \+': .*; the columns are y"),
         (("y ~ x", "normal"), ValueError, "family must be one of binomial, .*, not 'normal'"),
     ],
 )

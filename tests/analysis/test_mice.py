@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -24,11 +23,6 @@ LINEAR = "systolic ~ age + bmi + sex"
 OURS = {"(Intercept)": "Intercept", "sexmale": "sex[T.male]"}  # names of terms
 
 
-def has(package: str) -> bool:
-    command = ["Rscript", "-e", f"quit(status = !requireNamespace('{package}', quietly = TRUE))"]
-    return shutil.which("Rscript") is not None and subprocess.run(command, capture_output=True).returncode == 0
-
-
 @pytest.fixture(scope="module")
 def draws() -> Draws:
     frame = make_clinic(150).frame()[COLUMNS]
@@ -36,10 +30,8 @@ def draws() -> Draws:
 
 
 @pytest.fixture(scope="module")
-def folder(draws, tmp_path_factory) -> Path:
+def folder(mice, draws, tmp_path_factory) -> Path:
     """Where R has written what it says of the draws."""
-    if not has("mice"):
-        pytest.skip("R's mice is not installed: apt-get install r-base-core r-cran-mice r-cran-mitools")
     folder = tmp_path_factory.mktemp("mice")
     long = draws.long(original=True)
     write_table(folder / "long.csv", {name: long[name].to_numpy() for name in long})

@@ -56,6 +56,8 @@ class Draws(Sequence[Any]):
         """
         if style not in get_args(Style):
             raise ValueError(f"style must be one of {', '.join(get_args(Style))}, not {style!r}")
+        if not self._tables:
+            raise ValueError("there are no draws here; take others of them")
         if style == "stata":
             return stata_table(self._tables, self.original)
         return long_table(self._tables, self.original if original else None)

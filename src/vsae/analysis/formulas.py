@@ -22,7 +22,12 @@ def regression(table: Any, formula: str, family: Any = None, **options: Any) -> 
     """
     api = _statsmodels("statsmodels.formula.api")
     frame = formula_frame(table)
-    model = api.ols(formula, frame) if family is None else api.glm(formula, frame, family=_family(family))
+    generalised = {} if family is None else {"family": _family(family)}
+    try:
+        model = (api.ols if family is None else api.glm)(formula, frame, **generalised)
+    except Exception as error:  # the languages of formulas have no class of errors in common
+        said, *_ = str(error).splitlines() or [type(error).__name__]
+        raise ValueError(f"formula {formula!r}: {said}; the columns are {', '.join(frame.columns)}") from error
     if isinstance(model.endog_names, list) and any("[" in name for name in model.endog_names):
         outcome = formula.split("~")[0].strip()
         raise ValueError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -109,6 +111,14 @@ def few_steps(monkeypatch) -> int:
 
     monkeypatch.setattr("vsae.estimator.config_for", config)
     return steps
+
+
+@pytest.fixture(scope="session")
+def mice() -> None:
+    """Skips where R's mice is not installed."""
+    command = ["Rscript", "-e", "quit(status = !requireNamespace('mice', quietly = TRUE))"]
+    if shutil.which("Rscript") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("R's mice is not installed: apt-get install r-base-core r-cran-mice r-cran-mitools")
 
 
 @pytest.fixture

@@ -140,6 +140,25 @@ def test_draws_are_draws(trained):
     assert spread[0] < 0.95 * spread[1]  # half of the members have one σ a column
 
 
+def test_a_callback_is_told_of_every_step_and_may_end_the_fit(few_steps):
+    frame, told = CLINIC.frame()[["age", "bmi"]], []
+    VSAEImputer(random_state=0, callback=told.append).fit(frame)
+    assert [progress.step for progress in told] == list(range(1, len(told) + 1))
+    assert len(told) >= few_steps
+    assert told[-1].step <= told[-1].steps
+    assert any(progress.record for progress in told)
+
+    def impatient(progress):
+        raise TimeoutError(f"step {progress.step}")
+
+    imputer = VSAEImputer(random_state=0, callback=impatient)
+    with pytest.raises(TimeoutError, match="step 1"):
+        imputer.fit(frame)
+    assert not hasattr(imputer, "fitted_")
+    with pytest.raises(TypeError, match="callback must be a function of one step's progress, not 7"):
+        VSAEImputer(callback=7).fit(frame)
+
+
 def test_intervals_and_probabilities(trained):
     imputer, clinic = trained
     frame = clinic.frame().iloc[:200]

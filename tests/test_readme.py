@@ -1,8 +1,9 @@
-"""What the README, docs/files.md and docs/missingness.md show is run, and prints what it says."""
+"""What the README and the pages on files, missingness and multiple imputation show is run, and prints what it says."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 FILES = (ROOT / "docs" / "files.md").read_text("utf-8")
 MISSINGNESS = (ROOT / "docs" / "missingness.md").read_text("utf-8")
+DRAWS = (ROOT / "docs" / "multiple-imputation.md").read_text("utf-8")
 
 
 def shown(kind: str, name: str, text: str = README) -> str:
@@ -69,6 +71,41 @@ def test_the_examples_of_missingness(few_steps, capsys):
     assert names["amputed"]["income"].isna().any()
     assert not names["amputed"]["age"].isna().any()
     assert len(names["strange"]) == 5
+
+
+def test_the_examples_of_multiple_imputation(elsewhere, few_steps, capsys):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("statsmodels", reason="regressions need statsmodels: pip install 'vsae[stats]'")
+    names: dict = {}
+    for name in ("draws", "fit", "tidy", "effects", "stata"):
+        exec(compile(shown("example", name, DRAWS), "multiple-imputation.md", "exec"), names)
+        printed = capsys.readouterr().out
+        if name in ("draws", "tidy"):  # which do not depend on the fit
+            assert printed == shown("prints", name, DRAWS)
+    assert set(names["linear"].terms) == {"Intercept", "age", "bmi", "sex[T.male]"}
+    assert names["chances"].terms == ("Intercept", "age", "income")
+    assert names["pool"](names["effects"]).terms == ("age", "bmi")
+    assert pandas.read_stata("long.dta")["mi_m"].nunique() == 21
+
+
+def test_a_long_file_goes_to_mice(elsewhere, few_steps, request):
+    from typer.testing import CliRunner
+
+    from vsae.cli.app import app
+    from vsae.datasets import make_clinic
+    from vsae.files import write_table
+
+    write_table("patients.csv", make_clinic(100).table())
+    arguments = shown("example", "shell", DRAWS).split()[1:]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    lines = Path("long.csv").read_text().splitlines()
+    assert len(lines) == 1 + 21 * 100
+    request.getfixturevalue("mice")  # or skip
+    Path("pool.R").write_text(shown("example", "mice", DRAWS))
+    done = subprocess.run(["Rscript", "pool.R"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[1] for line in done.stdout.splitlines()[1:]] == ["(Intercept)", "age", "bmi", "sexmale"]
 
 
 @pytest.mark.parametrize("name", ["schema", "relations"])

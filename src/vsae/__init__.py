@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from vsae.analysis.draws import Draws as Draws
     from vsae.data.schema import Kind as Kind
     from vsae.data.schema import Schema as Schema
     from vsae.estimator import MISSING as MISSING
@@ -48,6 +49,7 @@ _HOME = {
     "DataWarning": "vsae.table",
     "Date": "vsae.table",
     "Duration": "vsae.table",
+    "Draws": "vsae.analysis.draws",
     "FittedVSAE": "vsae.fitting.fitted",
     "Image": "vsae.table",
     "Integer": "vsae.table",
@@ -78,6 +80,7 @@ __all__ = [
     "Count",
     "DataWarning",
     "Date",
+    "Draws",
     "Duration",
     "FittedVSAE",
     "Image",

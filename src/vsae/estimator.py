@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_random_state, estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vsae
+from vsae.analysis.draws import Draws
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
@@ -32,6 +33,7 @@ from vsae.table import Encoded, Table, TableError, fills
 from vsae.table.containers import view_of
 from vsae.table.errors import counted
 from vsae.table.stamps import notation_from_json, notation_to_json
+from vsae.training.history import Callback
 
 Strategy = Literal["mean", "median", "draw"]
 _MOST_ROUNDS = 50  # of generated rows, of which those are taken that are as given
@@ -111,6 +113,9 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         Whether to show progress on stderr.
     checkpoint_path : path, optional
         A file in which `fit` keeps its state: when the same fit is started again, it continues from there.
+    callback : callable, optional
+        Called after every step of the training with an object that has its number, `step`, the `steps` that are
+        planned, the `seconds` so far and, where held-out cells were just scored, a `record`. What it raises ends fit.
 
     Examples
     --------
@@ -143,6 +148,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         device: str | None = None,
         verbose: bool = False,
         checkpoint_path: str | os.PathLike[str] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.schema = schema
         self.missing_values = missing_values
@@ -158,6 +164,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.device = device
         self.verbose = verbose
         self.checkpoint_path = checkpoint_path
+        self.callback = callback
 
     # --- fit and transform
 
@@ -167,6 +174,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
         self._check_strategy()
         check_mechanism(self.mechanism)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback must be a function of one step's progress, not {self.callback!r}")
         X = self._checked(X, reset=True)
         table = Table.fit(
             X,
@@ -184,7 +193,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             on_gpu = resolve_device(self.device).type == "cuda"
             config = config_for(table.schema, encoded.n_rows, self.effort, gpu=on_gpu, **changes)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with training_progress(f"fitting {counted(encoded.n_rows, 'row')}", quiet=not self.verbose) as callback:
+        title = f"fitting {counted(encoded.n_rows, 'row')}"
+        with training_progress(title, quiet=not self.verbose, also=self.callback) as callback:
             fitted = fit(
                 table.schema,
                 encoded.columns,
@@ -240,10 +250,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     # --- multiple imputation
 
-    def draw(
-        self, X: Any, n: int = 20, *, random_state: int | None = None, row_ids: ArrayLike | None = None
-    ) -> list[Any]:
-        """`n` completed tables: the missing cells of each row are drawn together, given its observed ones. See `pool`.
+    def draw(self, X: Any, n: int = 20, *, random_state: int | None = None, row_ids: ArrayLike | None = None) -> Draws:
+        """`n` completed tables: the missing cells of each row are drawn together, given its observed ones.
+
+        They are a sequence, with `fit` for pooled regressions, `apply` for other analyses, which `vsae.pool` pools, and
+        `long` for other tools.
 
         The draws of a row depend on `random_state`, on the row, and on its number in X or, where given, its whole
         number in `row_ids`: not on the other rows.
@@ -251,14 +262,15 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         n = _number("n", n)
         X, encoded = self._encoded(X)
         fills.warn_of_unknown(self.schema_, X)
+        original = fills.without_codes(self.schema_, X)
         if not encoded.n_rows:
-            return [self.schema_.decode(X, encoded.columns) for _ in range(n)]
+            return Draws((self.schema_.decode(X, encoded.columns) for _ in range(n)), original)
         ids = None if row_ids is None else np.asarray(row_ids)
         if ids is not None and (ids.dtype.kind not in "iu" or ids.shape != (encoded.n_rows,)):
             raise ValueError(f"row_ids must be a whole number for each of the {encoded.n_rows} rows")
         draws = self.fitted_.draw(encoded.columns, encoded.mask, n, seed=self._seeded(random_state), row_ids=ids)
         held = (self.schema_.constrained(columns, encoded.mask, warn=i == 0) for i, columns in enumerate(draws))
-        return [self.schema_.decode(X, columns) for columns in held]
+        return Draws((self.schema_.decode(X, columns) for columns in held), original)
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Interval:
         """The central interval of each missing number or date; other missing cells get the most probable level."""
@@ -559,6 +571,16 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             if plan.constant is not None and values.get(plan.name, plan.constant) != plan.constant:
                 raise TableError(f"column {plan.label!r} in given has the same value in every fitted row; leave it out")
         return values, missing
+
+    # --- what a notebook shows: the parameters, as of all estimators, and what the columns were taken for
+
+    def _repr_html_inner(self) -> str:
+        schema = self.schema_._repr_html_() if hasattr(self, "schema_") else ""
+        return str(estimator_html_repr(self)) + schema
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = dict(super()._repr_mimebundle_(**kwargs))
+        return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -13,8 +13,20 @@ _SECONDS_BETWEEN_LINES = 10.0  # a log of an hour stays short, and still shows t
 
 
 @contextmanager
-def training_progress(title: str, quiet: bool = False) -> Iterator[Callback]:
-    """A callback for `fit` that shows rate and remaining time."""
+def training_progress(title: str, quiet: bool = False, also: Callback | None = None) -> Iterator[Callback]:
+    """A callback for `fit` that shows rate and remaining time, and tells a user's own of every step."""
+    with _shown(title, quiet) as show:
+
+        def told(step: Progress) -> None:
+            show(step)
+            if also is not None:
+                also(step)
+
+        yield told
+
+
+@contextmanager
+def _shown(title: str, quiet: bool) -> Iterator[Callback]:
     if quiet:
         yield lambda step: None
     elif sys.stderr.isatty():

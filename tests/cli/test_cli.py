@@ -123,6 +123,62 @@ def test_every_format(clinic_csv, tmp_path, name):
         assert not any(value is None or value != value for value in column.tolist())
 
 
+@pytest.fixture
+def prices_csv(tmp_path) -> Path:
+    """A price with its sign, a number and a boolean; some cells are empty."""
+    lines = [f"${1000 + 7 * i % 90:,}.50,{i % 11}.5,{'true' if i % 3 else 'false'}".split(",") for i in range(60)]
+    lines = [[",".join(line[:2]), *line[2:]] for line in lines]
+    for i in range(0, 60, 7):
+        lines[i][i % 3] = ""
+    path = tmp_path / "prices.csv"
+    path.write_text("price,b,ok\n" + "".join(f'"{price}",{b},{ok}\n' for price, b, ok in lines))
+    return path
+
+
+def test_long_draws_are_one_file_in_plain_notation(prices_csv, tmp_path):
+    path = tmp_path / "long.csv"
+    done = invoke("impute", prices_csv, "-o", path, "--draws", 2, "--long", "--with-original")
+    assert done.exit_code == 0
+    assert done.output.count("wrote") == 1
+    names, *lines = path.read_text().splitlines()
+    assert names == ".imp,.id,price,b,ok"
+    rows = [line.split(",") for line in lines]
+    assert [row[:2] for row in rows] == [[str(m), str(i)] for m in range(3) for i in range(1, 61)]
+    assert rows[1][2:] == ["1007.5", "1.5", "true"]
+    assert [row.count("") for row in rows[:60]] == [int(i % 7 == 0) for i in range(60)]
+    for number, row in enumerate(rows[60:]):
+        assert "" not in row
+        assert all(cell == known for cell, known in zip(row[2:], rows[number % 60][2:], strict=True) if known)
+    assert [row[2:] for row in rows[60:120]] != [row[2:] for row in rows[120:]]
+
+
+def test_long_draws_of_some_columns_go_down_a_pipe(prices_csv):
+    done = invoke("impute", prices_csv, "--draws", 2, "--long", "--with-original", "--only", "b", "--quiet")
+    rows = [line.split(",") for line in done.stdout.splitlines()]
+    assert rows[0] == [".imp", ".id", "price", "b", "ok"]
+    assert len(rows) == 1 + 3 * 60
+    assert "" in [row[3] for row in rows[1:61]]
+    assert "" not in [row[3] for row in rows[61:]]
+    assert [row[2] for row in rows[61:]] == [row[2] for row in rows[1:61]] * 2
+
+
+def test_a_long_file_for_stata_has_the_original_and_numbers_for_booleans(prices_csv, tmp_path):
+    path = tmp_path / "stata.parquet"
+    assert invoke("impute", prices_csv, "-o", path, "--draws", 2, "--stata", "-q").exit_code == 0
+    data = read_table(path).data
+    assert data.column_names == ["mi_m", "mi_id", "price", "b", "ok"]
+    assert data["mi_m"].to_pylist() == [m for m in range(3) for _ in range(60)]
+    ok = np.array(data["ok"].to_pylist(), dtype=float)
+    assert np.isnan(ok[:60]).sum() == 3
+    assert set(ok[60:]) == {0, 1}
+
+
+@pytest.mark.parametrize("options", [["--long"], ["--stata"], ["--draws", 2, "--with-original"]])
+def test_a_long_file_needs_draws(prices_csv, options):
+    refused = invoke("impute", prices_csv, "-o", prices_csv.with_name("out.csv"), *options)
+    assert refused.exit_code == 2
+
+
 def test_draws_are_several_files(clinic_csv, tmp_path):
     assert invoke("impute", clinic_csv, "-o", tmp_path / "d.csv", "--draws", 2, "-q").exit_code == 0
     one, two = ((tmp_path / f"d.{i}.csv").read_text() for i in (1, 2))

@@ -131,6 +131,79 @@ def test_bad_input_stops_in_one_line(arguments, options, message):
     assert "\n" not in str(caught.value)
 
 
+def tidy(estimates, names=("a", "b")):
+    return {"term": list(names), "estimate": list(estimates), "std.error": [1.0, 2.0]}
+
+
+@pytest.mark.parametrize("library", ["dict", "pandas", "polars", "pyarrow"])
+def test_tidy_tables_of_any_library_are_pooled_by_name(library):
+    made = [tidy((1.0, 5.0)), tidy((6.0, 2.0), ("b", "a")) | {"std.error": [2.0, 1.0]}, tidy((3.0, 7.0))]
+    if library != "dict":
+        module = pytest.importorskip(library)
+        made = [getattr(module, "DataFrame" if library != "pyarrow" else "table")(table) for table in made]
+    ours = pool(made, dfcom=40)
+    by_hand = pool([[1, 5], [2, 6], [3, 7]], [[1, 4]] * 3, dfcom=40)
+    assert ours.terms == ("a", "b")
+    assert ours.to_dict() == {"term": ["a", "b"], **by_hand.to_dict()}
+
+
+def test_p_values_are_those_of_students_t():
+    pooled = pool([[1.0, 0.2], [3.0, 0.1]], [[1.0, 4.0], [1.0, 4.0]], dfcom=30)
+    expected = 2 * stats.t.sf(pooled.estimate / pooled.std_error, pooled.df)
+    np.testing.assert_allclose(pooled.p_value(), expected, rtol=1e-12)
+    np.testing.assert_allclose(pooled.p_value(2.0)[0], 1.0)
+    assert pool([1.0, 1.0], [4.0, 4.0]).p_value() == pytest.approx(2 * stats.norm.sf(0.5))
+    assert pool([1.0, 1.0], [0.0, 0.0]).p_value() == 0
+    assert pool([1.0, 1.0], [0.0, 0.0]).p_value(1.0) == 1
+
+
+def test_the_monte_carlo_error_is_what_other_draws_would_change():
+    rng = np.random.default_rng(0)
+    pooled = pool(rng.normal(scale=2, size=(10, 20_000)), np.ones((10, 20_000)))
+    assert np.sqrt((pooled.monte_carlo_error**2).mean()) == pytest.approx(pooled.estimate.std(), rel=0.02)
+
+
+@pytest.mark.parametrize("between", [0.2, 1.0])
+def test_with_the_draws_needed_a_standard_error_varies_by_a_twentieth(between):
+    rng = np.random.default_rng(1)
+    many = pool(rng.normal(scale=between**0.5, size=100_000), np.ones(100_000))  # so that γ is known
+    needed = many.draws_needed()
+    errors = pool(rng.normal(scale=between**0.5, size=(needed, 20_000)), np.ones((needed, 20_000))).std_error
+    assert errors.std() / errors.mean() == pytest.approx(0.05, rel=0.1)
+    assert many.draws_needed(variation=0.01) > 20 * needed
+    assert many.enough
+
+
+def test_few_draws_ask_for_more_than_many_would():
+    """γ is then known less well; the log odds of its upper end are those of it and 1.96 √(2 / m)."""
+    pooled = pool([10, 12, 11, 13, 14], [4, 5, 4, 5, 2], dfcom=20)
+    odds = 0.542237 / 0.457763 * np.exp(1.959964 * np.sqrt(2 / 5))
+    assert pooled.draws_needed() == np.ceil(1 + 0.5 * (odds / (1 + odds) / 0.05) ** 2) == 131
+    assert not pooled.enough
+    assert "5 draws, 95 % intervals. Take 131 draws or more" in str(pooled)
+    untouched = pool([1.0, 1.0], [4.0, 4.0], dfcom=10)  # by missing cells
+    assert untouched.draws_needed() == 1
+    assert "These are enough" in str(untouched)
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([], "2 or more completed tables, not 0"),
+        ([tidy((1.0, 2.0))], "2 or more completed tables, not 1"),
+        ([1.0, 2.0], "table with columns term, estimate and std.error; not float"),
+        ([{"term": ["a"], "estimate": [1.0]}] * 2, "term, estimate and std.error; this one has term, estimate"),
+        ([tidy((1.0, 2.0)), tidy((1.0, 2.0), ("a", "c"))], "term '[bc]' is not in the answer of table [12]"),
+        ([tidy((1.0, 2.0), ("a", "a"))] * 2, "a term appears twice"),
+        ([tidy((1.0, 2.0)) | {"std.error": [1.0, -1.0]}] * 2, "standard errors must not be negative"),
+    ],
+)
+def test_answers_that_cannot_be_pooled_stop_in_one_line(answers, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        pool(answers)
+    assert "\n" not in str(caught.value)
+
+
 def test_intervals_cover_the_truth_as_often_as_they_say():
     """The mean of n normal rows of which half are missing, with proper draws of mean and variance."""
     rng = np.random.default_rng(1)

@@ -65,6 +65,16 @@ def impute(
             min=0, help="Write this many tables, out.1.csv and so on, each with random draws for its missing values."
         ),
     ] = 0,
+    long: Annotated[
+        bool, typer.Option("--long", help="Write all draws to one file, with columns .imp and .id, in plain notation.")
+    ] = False,
+    with_original: Annotated[
+        bool,
+        typer.Option("--with-original", help="In a long file: IN itself, too, as .imp 0, which R's as.mids wants."),
+    ] = False,
+    stata: Annotated[
+        bool, typer.Option("--stata", help="A long file as Stata's mi import flong takes it, with mi_m and mi_id.")
+    ] = False,
     strategy: Annotated[
         str | None,
         typer.Option(
@@ -99,11 +109,19 @@ def impute(
     What was filled, and what was left and why, is said on stderr; exit code 1 where nothing could be filled.
     """
     with one_line_errors():
+        from vsae.analysis.draws import Draws
         from vsae.estimator import Strategy, load
         from vsae.files import check_target, write_table
         from vsae.table import fills
 
-        if draws and out == "-":
+        long = long or stata
+        if long and (not draws or in_place):
+            raise typer.BadParameter(
+                "one file of several tables needs --draws, and a name of its own", param_hint="--long"
+            )
+        if with_original and not long:
+            raise typer.BadParameter("only a long file has room for it: give --long", param_hint="--with-original")
+        if draws and out == "-" and not long:
             raise typer.BadParameter("several tables need a file name: give -o", param_hint="--draws")
         if strategy not in (None, *get_args(Strategy)):
             raise typer.BadParameter(
@@ -115,7 +133,7 @@ def impute(
                 param_hint="--model",
             )
         out = table if in_place and out == "-" else out
-        targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
+        targets = [numbered(out, i + 1) for i in range(draws)] if draws and not long else [out]
         for target in (*targets, *([flags] if flags else [])):
             if is_same(target, table) and not (in_place and target == out):
                 fail(f"{target}: this is the table itself; name another file, or pass --in-place to write over it")
@@ -129,15 +147,22 @@ def impute(
         if strategy:
             imputer.set_params(strategy=strategy)
         warnings.filterwarnings("ignore", message="the missing cells of these columns are left")  # it is said below
-        tables = imputer.draw(source.data, draws, random_state=seed) if draws else [imputer.transform(source.data)]
+        drawn = imputer.draw(source.data, draws, random_state=seed) if draws else None
+        tables = [imputer.transform(source.data)] if drawn is None else list(drawn)
         tables = [source.only(table, separated(only)) if only else table for table in tables]
         found = fills.fills(imputer.schema_, source.data, tables[0])
         if only:
             others = "not among those of --only"
             found = [f if f.label in separated(only) else f._replace(left=f.left or others) for f in found]
         report_fills(found, fills.absent(imputer.schema_, source.data), quiet)
-        for target, filled in zip(targets, tables, strict=True):
-            source.write(target, filled, format=format)
+        if drawn is not None and long:
+            original = source.only(drawn.original, separated(only)) if only else drawn.original
+            together = Draws(tables, original).long(original=with_original, style="stata" if stata else "mice")
+            write_table(out, together, format=format)
+        else:
+            for target, filled in zip(targets, tables, strict=True):
+                source.write(target, filled, format=format)
+        for target in targets:
             note(f"wrote {target}", quiet or target == "-")
         if flags:
             write_table(flags, {str(fill.label): fill.filled.astype(int) for fill in found})

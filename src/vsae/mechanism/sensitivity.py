@@ -25,13 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtr
 
 import vsae
 from vsae.data.columns import Columns, Mask
 from vsae.data.randomness import keyed_uniform
 from vsae.data.schema import DISCRETE, Kind, Variable
-from vsae.evaluation.pooling import Pooled, pool
+from vsae.evaluation.pooling import pool
 from vsae.imputation.draws import draw
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.tilts import tilted_shares
@@ -147,9 +146,8 @@ def sensitivity(
         completed = (changes.made(i, table, shares, delta, scale) for i, (table, shares) in enumerate(tables))
         estimates, variances = zip(*(_answer(analysis(table)) for table in completed), strict=True)
         pooled = pool(estimates, variances, dfcom=dfcom, level=1 - alpha)
-        error = float(np.sqrt(pooled.between / pooled.m))
         low, high = pooled.interval
-        p = _p_value(pooled, null)
+        p, error = pooled.p_value(null), pooled.monte_carlo_error
         return Point(delta, scale, pooled.estimate, pooled.std_error, low, high, pooled.df, p, error)
 
     grid = [at(float(d), float(c)) for d, c in zip(deltas, scales, strict=True)]
@@ -281,11 +279,3 @@ def _answer(found: Any) -> tuple[float, float]:
     if len(numbers) not in (1, 2):
         raise ValueError(f"the estimand must return a number, or a number and its variance, not {found!r}")
     return float(numbers[0]), float(numbers[1]) if len(numbers) == 2 else 0.0
-
-
-def _p_value(pooled: Pooled, null: float) -> float:
-    """Two-sided, by Student's t with the pooled degrees of freedom."""
-    if not pooled.std_error:
-        return float(pooled.estimate == null)
-    t = -abs(pooled.estimate - null) / pooled.std_error
-    return 2 * float(ndtr(t) if np.isinf(pooled.df) else stdtr(pooled.df, t))

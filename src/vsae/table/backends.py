@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -82,6 +82,10 @@ class Backend(ABC):
         """The column with nulls `where` (n,) is True."""
 
     @abstractmethod
+    def concat(self, columns: Sequence[Column]) -> Column:
+        """The columns, all of one dtype but for categories and nulls, one below the other."""
+
+    @abstractmethod
     def table(self, columns: dict[Hashable, Column]) -> Any:
         """A table of the columns."""
 
@@ -137,6 +141,9 @@ class Numpy(HoldsArrays):
         out = column.astype(column.dtype if kind in "fMm" else np.float64 if kind in "iu" else object)
         out[where] = {"f": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT")}.get(out.dtype.kind)
         return out
+
+    def concat(self, columns: Sequence[Column]) -> Column:
+        return np.concatenate(columns)
 
     def table(self, columns: dict[Hashable, Column]) -> Any:
         return columns

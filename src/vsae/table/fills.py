@@ -83,6 +83,18 @@ def imputed_mask(table: Table, X: Any, filled: Any = None) -> Any:
     return view.rebuild({label: view.backend.new(mask, None) for label, mask in masks.items()})
 
 
+def without_codes(table: Table, X: Any) -> Any:
+    """A copy of X in which all missing cells are null, those too that hold a code."""
+    view, changed = view_of(X), {}
+    for plan, label in table.located(view):
+        if plan.missing_codes and label in view.columns:
+            column = view.columns[label]
+            missing = view.backend.missing(column, plan.missing_codes)
+            if (missing & ~view.backend.nulls(column)).any():
+                changed[label] = view.backend.with_nulls(column, missing)
+    return view.rebuild(changed)
+
+
 def with_indicators(table: Table, X: Any, filled: Any) -> Any:
     """`filled` and, at its end, a column of booleans for each column of fit that had missing cells."""
     view, masks = view_of(filled), {fill.label: fill.cells for fill in fills(table, X, filled)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, final
 
 import narwhals.stable.v2 as nw
@@ -71,6 +71,11 @@ class _Frames(Backend):
 
 def _wrap(native: Any) -> Column:
     return nw.from_native(native, series_only=True)
+
+
+def _categories(columns: Sequence[Column]) -> NDArray[np.object_]:
+    """Of all the columns, the first's first."""
+    return objects(value for column in columns for value in column.cat.get_categories().to_list())
 
 
 def _lacking(categories: Iterable[Any], values: NDArray[Any]) -> list[Any]:
@@ -160,6 +165,12 @@ class Pandas(_Frames, HoldsArrays):
             native = native.convert_dtypes()
         return _wrap(native.where(~where, None if native.dtype == "object" else self.library.NA))
 
+    def concat(self, columns: Sequence[Column]) -> Column:
+        natives = [column.to_native() for column in columns]
+        if self.categorical(columns[0]):
+            natives = [x.astype(self._widened(natives[0].dtype, _categories(columns))) for x in natives]
+        return _wrap(self.library.concat(natives, ignore_index=True))
+
 
 @final
 class Polars(_Frames):
@@ -200,6 +211,13 @@ class Polars(_Frames):
         native = column.to_native()
         nothing = self.library.repeat(None, len(native), dtype=native.dtype, eager=True)
         return _wrap(native.zip_with(self.library.Series(~where), nothing))
+
+    def concat(self, columns: Sequence[Column]) -> Column:
+        natives = [column.to_native() for column in columns]
+        if isinstance(natives[0].dtype, self.library.Enum):
+            wide = self.library.Enum([*dict.fromkeys(_categories(columns).tolist())])
+            natives = [x.cast(wide) for x in natives]
+        return _wrap(self.library.concat(natives))
 
 
 @final
@@ -254,6 +272,15 @@ class Arrow(_Frames):
 
     def with_nulls(self, column: Column, where: Bools) -> Column:
         return _wrap(column.to_native().take(self.library.array(np.arange(len(column)), mask=where)))
+
+    def concat(self, columns: Sequence[Column]) -> Column:
+        natives = [column.to_native() for column in columns]
+        dtype = natives[0].type
+        if not self._is_dictionary(dtype):
+            return _wrap(self.library.chunked_array([chunk for x in natives for chunk in x.chunks], type=dtype))
+        plain = self.library.chunked_array([chunk for x in natives for chunk in x.cast(dtype.value_type).chunks])
+        every = self.library.concat_arrays([self._dictionary(column) for column in columns])
+        return self._encoded(plain, dtype, every.unique())
 
     def _is_dictionary(self, dtype: Any) -> bool:
         return bool(self.library.types.is_dictionary(dtype))

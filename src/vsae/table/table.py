@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.data.schema import NUMBERS, Attribute, Schema
+from vsae.notebook import html_table
 from vsae.table.backends import Backend, Column, HoldsArrays
 from vsae.table.cells import Bools, Cells, coded, is_null, objects, scalar, scalars
 from vsae.table.conditions import resolved, rows_where
@@ -301,13 +302,18 @@ class Table:
 
     def describe(self) -> str:
         """One line a column: name, kind, levels or range, share missing in fit."""
-        rows = [
-            (str(plan.label), plan.kind_name, plan.describe(), f"{plan.missing:.0%} missing") for plan in self.plans
-        ]
+        rows = [(label, kind, values, f"{missing} missing") for label, kind, values, missing in self._described]
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
     __repr__ = describe
+
+    def _repr_html_(self) -> str:
+        return html_table(["column", "kind", "values", "missing"], self._described)
+
+    @property
+    def _described(self) -> list[tuple[str, str, str, str]]:
+        return [(str(plan.label), plan.kind_name, plan.describe(), f"{plan.missing:.0%}") for plan in self.plans]
 
     def to_json(self) -> dict[str, Any]:
         return {

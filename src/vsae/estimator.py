@@ -11,12 +11,16 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vsae
+from vsae.data.schema import DISCRETE
+from vsae.evaluation.chains import CHAINS
+from vsae.evaluation.evaluate import LEVELS, KnownTable, Prediction, evaluate, ranks
+from vsae.evaluation.report import Evaluation
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
@@ -163,29 +167,43 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     def fit(self, X: Any, y: Any = None) -> VSAEImputer:
         """Learn the table X; y is ignored."""
-        if not isinstance(self.config, VSAEConfig | Mapping | None):
-            raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
         self._check_strategy()
-        check_mechanism(self.mechanism)
         X = self._checked(X, reset=True)
-        table = Table.fit(
+        table = self._planned(X)
+        encoded = table.encode(X, handle_unknown=self.handle_unknown)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        fitted = self._fitted(table, encoded, seed, f"fitting {counted(encoded.n_rows, 'row')}")
+        self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
+        self.fitted_on_ = {
+            "rows": encoded.n_rows,
+            "missing": float(1 - table.without_inapplicable(encoded).mask.mean()),
+            "vsae": vsae.__version__,
+        }
+        return self
+
+    def _planned(self, X: Any) -> Table:
+        return Table.fit(
             X,
             schema=self.schema,
             missing_values=self.missing_values,
             structural=self.structural,
             constraints=self.constraints or (),
         )
-        encoded = table.encode(X, handle_unknown=self.handle_unknown)
+
+    def _fitted(self, table: Table, encoded: Encoded, seed: int, title: str) -> FittedVSAE:
+        """A model of the cells; nothing of this estimator changes."""
+        check_mechanism(self.mechanism)
         config = self.config
+        if not isinstance(config, VSAEConfig | Mapping | None):
+            raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {config!r}')
         if not isinstance(config, VSAEConfig):
             changes = dict(config or {})
             if unknown := sorted(changes.keys() - {setting.name for setting in fields(VSAEConfig)}, key=str):
                 raise ValueError(f"config has no setting {unknown[0]!r}; vsae.VSAEConfig lists the settings")
             on_gpu = resolve_device(self.device).type == "cuda"
             config = config_for(table.schema, encoded.n_rows, self.effort, gpu=on_gpu, **changes)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with training_progress(f"fitting {counted(encoded.n_rows, 'row')}", quiet=not self.verbose) as callback:
-            fitted = fit(
+        with training_progress(title, quiet=not self.verbose) as callback:
+            return fit(
                 table.schema,
                 encoded.columns,
                 encoded.mask,
@@ -196,13 +214,6 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 callback=callback,
                 checkpoint_path=self.checkpoint_path,
             )
-        self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
-        self.fitted_on_ = {
-            "rows": encoded.n_rows,
-            "missing": float(1 - table.without_inapplicable(encoded).mask.mean()),
-            "vsae": vsae.__version__,
-        }
-        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
@@ -283,6 +294,72 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             for plan in self.schema_.modelled
             if plan.levels
         }
+
+    # --- how good
+
+    def evaluate(
+        self,
+        X: Any,
+        *,
+        holdout: float = 0.1,
+        repeats: int | None = None,
+        compare: Sequence[str] = tuple(CHAINS),
+        random_state: int | None = None,
+    ) -> Evaluation:
+        """How good this imputer is on the table X: errors a column, on known cells that no fit has seen.
+
+        Hides known cells as the table's own pattern hides cells, fits anew on what is left, and compares. Neither X nor
+        this imputer changes; it need not be fitted. `print` what comes back; its `.table` is a dataframe.
+
+        Parameters
+        ----------
+        holdout : float
+            The share of the known cells that each fit is not shown.
+        repeats : int, optional
+            How many fits, each with other cells hidden. Default: as many as tell errors well, at most five.
+        compare : sequence of {"mean/mode", "linear", "trees"}
+            What else to score on the same cells: means and modes, which always are; a chain of ridge regressions;
+            boosted trees.
+        """
+        model = clone(self).set_params(checkpoint_path=None)
+        X = model._checked(X, reset=True)
+        model.schema_ = table = self.schema_ if hasattr(self, "schema_") else model._planned(X)
+        columns, mask, n = table.encode(X, handle_unknown=self.handle_unknown)
+        model._seed = int(
+            check_random_state(self.random_state if random_state is None else random_state).randint(2**30)
+        )
+        plain = [j for j, plan in enumerate(table.modelled) if not plan.variable.event]  # no images
+        plans = [table.modelled[j] for j in plain]
+        discrete = {plan.name: i for i, plan in enumerate(plans) if plan.variable.family in DISCRETE}
+
+        def stacked(some: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+            return np.stack([np.asarray(some[plan.name], dtype=np.float64) for plan in plans], axis=1)
+
+        def fit_predict(shown: NDArray[np.bool_], rows: NDArray[np.int64], number: int, fits: int) -> Prediction:
+            seen = mask.copy()
+            seen[:, plain] = shown
+            title = f"fit {number + 1} of {fits}, {counted(n, 'row')}"
+            model.fitted_ = model._fitted(table, Encoded(columns, seen, n), model._seed + number, title)
+            some = Encoded({name: x[rows] for name, x in columns.items()}, seen[rows], len(rows))
+            levels = [rank for level in LEVELS for rank in ranks(level)]
+            cuts = model.fitted_.quantiles(some.columns, some.mask, levels)
+            chances = model.fitted_.probabilities(some.columns, some.mask)
+            return Prediction(
+                stacked(model._imputed(some)),
+                {level: stacked(cut) for level, cut in zip(levels, cuts, strict=True)},
+                {discrete[name]: x for name, x in chances.items()},
+            )
+
+        known = KnownTable(
+            [plan.label for plan in plans],
+            [plan.kind_name for plan in plans],
+            np.array([plan.variable.size if plan.name in discrete else 0 for plan in plans]),
+            np.where(mask[:, plain], stacked(columns), 0.0),
+            mask[:, plain],
+            ~table.without_inapplicable(Encoded(columns, mask, n)).mask[:, plain],
+        )
+        chosen = {"holdout": holdout, "repeats": repeats, "compare": compare, "seed": model._seed}
+        return evaluate(known, fit_predict, **chosen)
 
     # --- why cells are missing
 

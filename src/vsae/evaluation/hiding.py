@@ -3,7 +3,7 @@
 The mask of a row that misses cells, the donor, is laid over another row, the recipient, and hides what is known there.
 Of several recipients, the one that knows most of what the donor knows is taken, and it is left with as many cells as
 the donor has: so its mask is the donor's own, or much like it, and a hidden cell is as hard to predict as one that is
-missing. Columns that hardly miss a cell are hidden at random.
+missing. Columns that miss cells together are hidden together; columns that hardly miss a cell are hidden at random.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 _RARELY = 0.02  # columns that miss a smaller share of their cells are hidden at random
+_TOGETHER = 0.9  # columns miss cells together if both do in that share of the rows where either does
 _CANDIDATES = 32  # recipients that a donor chooses from
 _ROUNDS = 20  # at most; a round fills most of what is left
 
@@ -35,11 +36,11 @@ def hidden_cells(
     rarely = missing.mean(axis=0) < _RARELY
     hidden = _by_donors(known, free & ~rarely, missing & ~rarely, quota, rng)
     untouched = free & rarely & ~hidden.any(axis=1, keepdims=True)
-    return hidden | _first(untouched, quota, rng, axis=0)
+    return hidden | _some(untouched, quota[None], rng.random(known.shape), axis=0)
 
 
 def _by_donors(known: Bools, free: Bools, missing: Bools, quota: Integers, rng: np.random.Generator) -> Bools:
-    hidden = np.zeros(known.shape, dtype=np.bool_)
+    hidden, block = np.zeros(known.shape, dtype=np.bool_), _blocks(missing)
     for _ in range(_ROUNDS):
         short = hidden.sum(axis=0) < quota  # (M,)
         donors = np.flatnonzero((missing & short).any(axis=1))
@@ -52,7 +53,9 @@ def _by_donors(known: Bools, free: Bools, missing: Bools, quota: Integers, rng: 
         taken = rng.permutation(taken[recipient[taken] >= 0])
         donor, recipient = donor[taken], recipient[taken]
         excess = known[recipient].sum(axis=1) - known[donor].sum(axis=1)
-        cells = _first(missing[donor] & free[recipient], excess[:, None], rng, axis=1)
+        cells = _some(
+            missing[donor] & free[recipient], excess[:, None], rng.random(free[taken].shape)[:, block], axis=1
+        )
         fits = (~cells | (np.cumsum(cells, axis=0) <= quota - hidden.sum(axis=0))).all(axis=1)
         hidden[recipient[fits]] = cells[fits]
     return hidden
@@ -73,7 +76,18 @@ def _recipients(
     return best
 
 
-def _first(cells: Bools, quota: Integers, rng: np.random.Generator, *, axis: int) -> Bools:
-    """At most `quota` of the cells along an axis, at random."""
-    key = np.where(cells, rng.random(cells.shape), np.inf)
-    return cells & (key.argsort(axis=axis).argsort(axis=axis) < quota)
+def _blocks(missing: Bools) -> Integers:
+    """For each column the first of those that miss cells together with it, (M,)."""
+    counts = missing.astype(np.float32)
+    both = counts.T @ counts
+    either = both.diagonal()[:, None] + both.diagonal() - both
+    together = (both >= _TOGETHER * either) & (both > 0)
+    np.fill_diagonal(together, True)
+    return together.argmax(axis=0)
+
+
+def _some(cells: Bools, number: Integers, key: NDArray[np.float64], *, axis: int) -> Bools:
+    """The `number` cells along an axis with the smallest keys, and those with the same key as the last."""
+    key = np.where(cells, key, np.inf)
+    last = np.clip(number - 1, 0, key.shape[axis] - 1)
+    return cells & (key <= np.take_along_axis(np.sort(key, axis=axis), last, axis=axis))

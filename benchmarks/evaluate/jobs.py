@@ -23,10 +23,12 @@ from vsae import VSAEImputer
 from vsae.data.missingness import MCAR
 from vsae.data.schema import DISCRETE
 from vsae.evaluation.chains import CHAINS
+from vsae.fitting.presets import Effort
 from vsae.table import Table
 
 TABLES, SEEDS = CORE.tables, (61,)
-HIDDEN, EFFORT = 0.3, "fast"
+HIDDEN = 0.3
+EFFORT: Effort = "fast"
 OURS = "vsae"
 CLOSE = 0.1  # asked for: errors that are predicted to 10 %
 
@@ -58,12 +60,11 @@ def measured(table: str, seed: int) -> Row:
 def incomplete(rows: data.Rows, mask: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
     """The table that a user has: levels as text, numbers with NaN."""
     seen = mask[:, [rows.schema.attribute_of[v.name] for v in rows.schema.variables]]
-    return {
-        v.name: np.where(known, x.astype(int).astype(str).astype(object), None)
-        if v.family in DISCRETE
-        else np.where(known, x, np.nan)
-        for v, x, known in zip(rows.schema.variables, rows.matrix().T, seen.T, strict=True)
-    }
+    given = {}
+    for variable, x, known in zip(rows.schema.variables, rows.matrix().T, seen.T, strict=True):
+        texts = x.astype(int).astype(str).astype(object) if variable.family in DISCRETE else None
+        given[variable.name] = np.where(known, x, np.nan) if texts is None else np.where(known, texts, None)
+    return given
 
 
 def kinds(rows: data.Rows, given: dict[str, NDArray[Any]]) -> dict[Any, str]:

@@ -91,7 +91,7 @@ def evaluate(
             seconds[method] += time.perf_counter() - began
         parts.append(_scored(table, shown, hidden, rows, filled, said))
     cells = _joined(parts)
-    found = tuple(_column(table, j, cells) for j in np.flatnonzero(np.bincount(cells.column, minlength=len(scored))))
+    found = tuple(_column(table, int(j), cells) for j in np.unique(cells.column))
     unreached = dict.fromkeys(table.labels, "no known cell was hidden") | left_out
     for column in found:
         unreached.pop(column.column, None)

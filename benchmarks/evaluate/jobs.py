@@ -60,10 +60,11 @@ def measured(table: str, seed: int) -> Row:
 def incomplete(rows: data.Rows, mask: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
     """The table that a user has: levels as text, numbers with NaN."""
     seen = mask[:, [rows.schema.attribute_of[v.name] for v in rows.schema.variables]]
-    given = {}
+    given: dict[str, NDArray[Any]] = {}
     for variable, x, known in zip(rows.schema.variables, rows.matrix().T, seen.T, strict=True):
-        texts = x.astype(int).astype(str).astype(object) if variable.family in DISCRETE else None
-        given[variable.name] = np.where(known, x, np.nan) if texts is None else np.where(known, texts, None)
+        levels = variable.family in DISCRETE
+        given[variable.name] = x.astype(int).astype(str).astype(object) if levels else x.astype(np.float64)
+        given[variable.name][~known] = None if levels else np.nan
     return given
 
 

@@ -17,9 +17,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vsae
-from vsae.data.schema import DISCRETE
 from vsae.evaluation.chains import CHAINS
-from vsae.evaluation.evaluate import LEVELS, KnownTable, Prediction, evaluate, ranks
+from vsae.evaluation.evaluate import RANKS, KnownTable, Prediction, evaluate
 from vsae.evaluation.report import Evaluation
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
@@ -324,42 +323,32 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         model = clone(self).set_params(checkpoint_path=None)
         X = model._checked(X, reset=True)
         model.schema_ = table = self.schema_ if hasattr(self, "schema_") else model._planned(X)
-        columns, mask, n = table.encode(X, handle_unknown=self.handle_unknown)
-        model._seed = int(
-            check_random_state(self.random_state if random_state is None else random_state).randint(2**30)
-        )
-        plain = [j for j, plan in enumerate(table.modelled) if not plan.variable.event]  # no images
-        plans = [table.modelled[j] for j in plain]
-        discrete = {plan.name: i for i, plan in enumerate(plans) if plan.variable.family in DISCRETE}
-
-        def stacked(some: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
-            return np.stack([np.asarray(some[plan.name], dtype=np.float64) for plan in plans], axis=1)
-
-        def fit_predict(shown: NDArray[np.bool_], rows: NDArray[np.int64], number: int, fits: int) -> Prediction:
-            seen = mask.copy()
-            seen[:, plain] = shown
-            title = f"fit {number + 1} of {fits}, {counted(n, 'row')}"
-            model.fitted_ = model._fitted(table, Encoded(columns, seen, n), model._seed + number, title)
-            some = Encoded({name: x[rows] for name, x in columns.items()}, seen[rows], len(rows))
-            levels = [rank for level in LEVELS for rank in ranks(level)]
-            cuts = model.fitted_.quantiles(some.columns, some.mask, levels)
-            chances = model.fitted_.probabilities(some.columns, some.mask)
-            return Prediction(
-                stacked(model._imputed(some)),
-                {level: stacked(cut) for level, cut in zip(levels, cuts, strict=True)},
-                {discrete[name]: x for name, x in chances.items()},
-            )
-
-        known = KnownTable(
+        encoded = table.encode(X, handle_unknown=self.handle_unknown)
+        state = self.random_state if random_state is None else random_state
+        model._seed = seed = int(check_random_state(state).randint(2**30))
+        missing = ~table.without_inapplicable(encoded).mask
+        scored = [j for j, plan in enumerate(table.modelled) if not plan.variable.event]  # no images
+        plans = [table.modelled[j] for j in scored]
+        known = KnownTable.of(
+            [plan.variable for plan in plans],
             [plan.label for plan in plans],
             [plan.kind_name for plan in plans],
-            np.array([plan.variable.size if plan.name in discrete else 0 for plan in plans]),
-            np.where(mask[:, plain], stacked(columns), 0.0),
-            mask[:, plain],
-            ~table.without_inapplicable(Encoded(columns, mask, n)).mask[:, plain],
+            encoded.columns,
+            encoded.mask[:, scored],
+            missing[:, scored],
         )
-        chosen = {"holdout": holdout, "repeats": repeats, "compare": compare, "seed": model._seed}
-        return evaluate(known, fit_predict, **chosen)
+
+        def fit_predict(shown: NDArray[np.bool_], rows: NDArray[np.int64], number: int, fits: int) -> Prediction:
+            mask = encoded.mask.copy()
+            mask[:, scored] = shown
+            title = f"fit {number + 1} of {fits}, {counted(encoded.n_rows, 'row')}"
+            model.fitted_ = model._fitted(table, encoded._replace(mask=mask), seed + number, title)
+            some = Encoded({name: x[rows] for name, x in encoded.columns.items()}, mask[rows], len(rows))
+            cuts = model.fitted_.quantiles(some.columns, some.mask, RANKS)
+            chances = model.fitted_.probabilities(some.columns, some.mask)
+            return known.prediction(model._imputed(some), cuts, chances)
+
+        return evaluate(known, fit_predict, holdout=holdout, repeats=repeats, compare=compare, seed=seed)
 
     # --- why cells are missing
 

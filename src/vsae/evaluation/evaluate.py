@@ -11,37 +11,71 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae.data.schema import DISCRETE, Variable
 from vsae.evaluation.chains import CHAINS
 from vsae.evaluation.hiding import hidden_cells
 from vsae.evaluation.report import OURS, TRIVIAL, ColumnEvaluation, Evaluation
 
 Numbers = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-LEVELS = (0.5, 0.9)  # of the intervals that are scored
+INTERVALS = {0.5: (0.25, 0.75), 0.9: (0.05, 0.95)}  # level → ranks of the ends
+RANKS = sorted(rank for ends in INTERVALS.values() for rank in ends)
 FEWEST_ROWS = 30
 _FEWEST_CELLS = 20  # known ones of a column that is scored
 _ENOUGH_CELLS, _MOST_REPEATS = 1000, 5  # a column; 1,000 cells tell a root mean squared error to some 2 %
 _BEYOND_CHANCE = 2.33  # standard errors by which one is better: chance is so kind to one column in 100
 
 
+class Prediction(NamedTuple):
+    """What a model says of some rows, (r, M)."""
+
+    filled: Numbers
+    quantiles: Mapping[float, Numbers]  # by rank, one of `RANKS`; of numbers
+    probabilities: Mapping[int, Numbers]  # column → (r, levels)
+
+
 @dataclass(frozen=True)
 class KnownTable:
     """A table of numbers and level codes, (n, M), and what is known of it."""
 
-    labels: Sequence[Any]
-    kinds: Sequence[str]
+    names: Sequence[str]
+    labels: Sequence[Any]  # of the user
+    kinds: Sequence[str]  # in words
     levels: NDArray[np.int64]  # (M,), 0 for numbers
     x: Numbers  # anything finite where it is not known
     known: Bools
     missing: Bools  # a cell that does not apply is neither
 
+    @classmethod
+    def of(
+        cls,
+        variables: Sequence[Variable],
+        labels: Sequence[Any],
+        kinds: Sequence[str],
+        columns: Mapping[str, NDArray[Any]],
+        known: Bools,
+        missing: Bools,
+    ) -> KnownTable:
+        if not variables:
+            raise ValueError("the table has no column of numbers or levels, which alone are scored")
+        levels = np.array([v.size if v.family in DISCRETE else 0 for v in variables])
+        names = [v.name for v in variables]
+        return cls(names, labels, kinds, levels, np.where(known, _stacked(columns, names), 0.0), known, missing)
 
-class Prediction(NamedTuple):
-    """What a model says of some rows, (r, M)."""
+    def prediction(
+        self,
+        filled: Mapping[str, NDArray[Any]],
+        quantiles: Sequence[Mapping[str, NDArray[Any]]],
+        probabilities: Mapping[str, Numbers],
+    ) -> Prediction:
+        """From columns by name; the quantiles are at `RANKS`."""
+        cuts = {rank: _stacked(cut, self.names) for rank, cut in zip(RANKS, quantiles, strict=True)}
+        chances = {j: probabilities[name] for j, name in enumerate(self.names) if self.levels[j]}
+        return Prediction(_stacked(filled, self.names), cuts, chances)
 
-    filled: Numbers
-    quantiles: Mapping[float, Numbers]  # by rank; of numbers
-    probabilities: Mapping[int, Numbers]  # column → (r, levels)
+
+def _stacked(columns: Mapping[str, NDArray[Any]], names: Sequence[str]) -> Numbers:
+    return np.stack([np.asarray(columns[name], dtype=np.float64) for name in names], axis=1)
 
 
 #: Fit on the cells of a mask (n, M) and predict some rows; the number of the fit, from 0, and of all fits come last.
@@ -137,8 +171,8 @@ def _scored(
     off = {method: np.abs(x[row, column] - truth) for method, x in filled.items()}
     miss = {method: np.where(discrete, x > 0, x) for method, x in off.items()}
     inside = {}
-    for level in LEVELS:
-        low, high = (said.quantiles[rank][row, column] for rank in ranks(level))
+    for level, ends in INTERVALS.items():
+        low, high = (said.quantiles[rank][row, column] for rank in ends)
         inside[level] = (low <= truth) & (truth <= high)
     confidence, gain = np.full(len(truth), np.nan), miss[TRIVIAL] ** 2 - miss[OURS] ** 2
     for j, chances in said.probabilities.items():
@@ -151,11 +185,6 @@ def _scored(
     return _Cells(column, miss, inside, confidence, gain)
 
 
-def ranks(level: float) -> tuple[float, float]:
-    """Of the ends of a central interval."""
-    return (1 - level) / 2, (1 + level) / 2
-
-
 def _brier(chances: Numbers, codes: NDArray[np.int64]) -> Numbers:
     return ((chances - np.eye(chances.shape[1])[codes]) ** 2).sum(axis=1)
 
@@ -164,7 +193,7 @@ def _joined(parts: Sequence[_Cells]) -> _Cells:
     return _Cells(
         np.concatenate([part.column for part in parts]),
         {method: np.concatenate([part.miss[method] for part in parts]) for method in parts[0].miss},
-        {level: np.concatenate([part.inside[level] for part in parts]) for level in LEVELS},
+        {level: np.concatenate([part.inside[level] for part in parts]) for level in INTERVALS},
         np.concatenate([part.confidence for part in parts]),
         np.concatenate([part.gain for part in parts]),
     )

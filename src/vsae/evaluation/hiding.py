@@ -3,7 +3,8 @@
 The mask of a row that misses cells, the donor, is laid over another row, the recipient, and hides what is known there.
 Of several recipients, the one that knows most of what the donor knows is taken, and it is left with as many cells as
 the donor has: so its mask is the donor's own, or much like it, and a hidden cell is as hard to predict as one that is
-missing. Columns that miss cells together are hidden together; columns that hardly miss a cell are hidden at random.
+missing. Columns that miss cells together are hidden together. What the pattern does not yield, as in columns that hardly
+miss a cell, is hidden at random.
 """
 
 from __future__ import annotations
@@ -33,14 +34,18 @@ def hidden_cells(
     """
     free = known if used is None else known & ~used
     quota = np.ceil(share * known.sum(axis=0)).astype(np.int64)  # (M,)
-    rarely = missing.mean(axis=0) < _RARELY
-    hidden = _by_donors(known, free & ~rarely, missing & ~rarely, quota, rng)
-    untouched = free & rarely & ~hidden.any(axis=1, keepdims=True)
-    return hidden | _some(untouched, quota[None], rng.random(known.shape), axis=0)
+    pattern = missing & (missing.mean(axis=0) >= _RARELY)
+    block = _blocks(pattern)
+    hidden = _by_donors(known, free, pattern, block, quota, rng)
+    short = quota - hidden.sum(axis=0)
+    rest = free & ~hidden.any(axis=1, keepdims=True) & (short > 0)
+    return hidden | _some(rest, short[None], rng.random(known.shape)[:, block], axis=0)
 
 
-def _by_donors(known: Bools, free: Bools, missing: Bools, quota: Integers, rng: np.random.Generator) -> Bools:
-    hidden, block = np.zeros(known.shape, dtype=np.bool_), _blocks(missing)
+def _by_donors(
+    known: Bools, free: Bools, missing: Bools, block: Integers, quota: Integers, rng: np.random.Generator
+) -> Bools:
+    hidden = np.zeros(known.shape, dtype=np.bool_)
     for _ in range(_ROUNDS):
         short = hidden.sum(axis=0) < quota  # (M,)
         donors = np.flatnonzero((missing & short).any(axis=1))

@@ -3,8 +3,8 @@
 The mask of a row that misses cells, the donor, is laid over another row, the recipient, and hides what is known there.
 Of several recipients, the one that knows most of what the donor knows is taken, and it is left with as many cells as
 the donor has: so its mask is the donor's own, or much like it, and a hidden cell is as hard to predict as one that is
-missing. Columns that miss cells together are hidden together. What the pattern does not yield, as in columns that hardly
-miss a cell, is hidden at random.
+missing. Columns that miss cells together are hidden together. What the pattern does not yield, as in columns that
+hardly miss a cell, is hidden at random.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 _RARELY = 0.02  # columns that miss a smaller share of their cells are hidden at random
 _TOGETHER = 0.9  # columns miss cells together if both do in that share of the rows where either does
+_CROWDED = 2.0  # times the share asked for, at most, is hidden of a row at random
 _CANDIDATES = 32  # recipients that a donor chooses from
 _ROUNDS = 20  # at most; a round fills most of what is left
 
@@ -37,9 +38,9 @@ def hidden_cells(
     pattern = missing & (missing.mean(axis=0) >= _RARELY)
     block = _blocks(pattern)
     hidden = _by_donors(known, free, pattern, block, quota, rng)
-    short = quota - hidden.sum(axis=0)
-    rest = free & ~hidden.any(axis=1, keepdims=True) & (short > 0)
-    return hidden | _some(rest, short[None], rng.random(known.shape)[:, block], axis=0)
+    short, key = quota - hidden.sum(axis=0), rng.random(known.shape)[:, block]
+    rest = free & ~hidden.any(axis=1, keepdims=True) & (short > 0) & (key < _CROWDED * share)
+    return hidden | _some(rest, short[None], key, axis=0)
 
 
 def _by_donors(

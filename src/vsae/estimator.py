@@ -342,8 +342,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             mask = encoded.mask.copy()
             mask[:, scored] = shown
             title = f"fit {number + 1} of {fits}, {counted(encoded.n_rows, 'row')}"
-            model.fitted_ = model._fitted(table, encoded._replace(mask=mask), seed + number, title)
-            some = Encoded({name: x[rows] for name, x in encoded.columns.items()}, mask[rows], len(rows))
+            model.fitted_ = model._fitted(table, encoded.only(mask), seed + number, title)
+            some = encoded.only(mask, rows)
             cuts = model.fitted_.quantiles(some.columns, some.mask, RANKS)
             chances = model.fitted_.probabilities(some.columns, some.mask)
             return known.prediction(model._imputed(some), cuts, chances)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vsae.estimator import load as load
     from vsae.evaluation.pooling import Pooled as Pooled
     from vsae.evaluation.pooling import pool as pool
+    from vsae.evaluation.report import Evaluation as Evaluation
     from vsae.fitting.fit import fit as fit
     from vsae.fitting.fitted import FittedVSAE as FittedVSAE
     from vsae.model.config import VSAEConfig as VSAEConfig
@@ -48,6 +49,7 @@ _HOME = {
     "DataWarning": "vsae.table",
     "Date": "vsae.table",
     "Duration": "vsae.table",
+    "Evaluation": "vsae.evaluation.report",
     "FittedVSAE": "vsae.fitting.fitted",
     "Image": "vsae.table",
     "Integer": "vsae.table",
@@ -79,6 +81,7 @@ __all__ = [
     "DataWarning",
     "Date",
     "Duration",
+    "Evaluation",
     "FittedVSAE",
     "Image",
     "Integer",

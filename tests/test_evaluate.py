@@ -93,6 +93,18 @@ def test_frames_and_arrays_are_evaluated_too():
     assert [c.column for c in VSAEImputer(**QUICK, random_state=0).evaluate(numbers, **ONCE).columns] == [0, 1, 2]
 
 
+def test_images_help_but_are_not_scored_and_that_is_said():
+    rng = np.random.default_rng(0)
+    place = rng.integers(2, size=60)
+    images = np.empty(60, dtype=object)
+    images[:] = list(np.where(place[:, None, None] * np.ones((4, 4)) > 0, 0.9, 0.1))
+    images[::6] = None
+    table = {"image": images, "place": np.array(["left", "right"], dtype=object)[place], "x": rng.normal(size=60)}
+    found = VSAEImputer(**QUICK, random_state=0).evaluate(table, **ONCE)
+    assert found.left_out == {"image": "it holds images"}
+    assert [column.column for column in found.columns] == ["place", "x"]
+
+
 # --- the command line
 
 

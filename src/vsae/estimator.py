@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -166,7 +166,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     def fit(self, X: Any, y: Any = None) -> VSAEImputer:
         """Learn the table X; y is ignored."""
-        self._check_strategy()
+        self._check_settings()
         X = self._checked(X, reset=True)
         table = self._planned(X)
         encoded = table.encode(X, handle_unknown=self.handle_unknown)
@@ -191,10 +191,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     def _fitted(self, table: Table, encoded: Encoded, seed: int, title: str) -> FittedVSAE:
         """A model of the cells; nothing of this estimator changes."""
-        check_mechanism(self.mechanism)
         config = self.config
-        if not isinstance(config, VSAEConfig | Mapping | None):
-            raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {config!r}')
         if not isinstance(config, VSAEConfig):
             changes = dict(config or {})
             if unknown := sorted(changes.keys() - {setting.name for setting in fields(VSAEConfig)}, key=str):
@@ -225,7 +222,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         filled = self.schema_.decode(X, self._imputed(encoded) if encoded.n_rows else encoded.columns)
         return fills.with_indicators(self.schema_, X, filled) if self.add_indicator else filled
 
-    def _imputed(self, encoded: Encoded) -> dict[str, NDArray[Any]]:
+    def _imputed(self, encoded: Encoded, *, warn: bool = True) -> dict[str, NDArray[Any]]:
         cells = encoded.columns, encoded.mask
         if self.strategy == "mean":
             columns = self.fitted_.impute(*cells)
@@ -233,7 +230,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             columns = self.fitted_.median(*cells)
         else:
             columns = self.fitted_.draw(*cells, 1, seed=self._seed)[0]
-        return self.schema_.constrained(columns, encoded.mask)
+        return self.schema_.constrained(columns, encoded.mask, warn=warn)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """The names of the columns that `transform` gives."""
@@ -320,6 +317,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             What else to score on the same cells: means and modes, which always are; a chain of ridge regressions;
             boosted trees.
         """
+        self._check_settings()
         model = clone(self).set_params(checkpoint_path=None)
         X = model._checked(X, reset=True)
         model.schema_ = table = self.schema_ if hasattr(self, "schema_") else model._planned(X)
@@ -327,7 +325,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         state = self.random_state if random_state is None else random_state
         model._seed = seed = int(check_random_state(state).randint(2**30))
         missing = ~table.without_inapplicable(encoded).mask
-        scored = [j for j, plan in enumerate(table.modelled) if not plan.variable.event]  # no images
+        scored = [j for j, plan in enumerate(table.modelled) if not plan.variable.event]
+        images = {plan.label: "it holds images" for plan in table.modelled if plan.variable.event}
         plans = [table.modelled[j] for j in scored]
         known = KnownTable.of(
             [plan.variable for plan in plans],
@@ -346,9 +345,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             some = encoded.only(mask, rows)
             cuts = model.fitted_.quantiles(some.columns, some.mask, RANKS)
             chances = model.fitted_.probabilities(some.columns, some.mask)
-            return known.prediction(model._imputed(some), cuts, chances)
+            return known.prediction(model._imputed(some, warn=False), cuts, chances)
 
-        return evaluate(known, fit_predict, holdout=holdout, repeats=repeats, compare=compare, seed=seed)
+        found = evaluate(known, fit_predict, holdout=holdout, repeats=repeats, compare=compare, seed=seed)
+        return replace(found, left_out={**found.left_out, **images})
 
     # --- why cells are missing
 
@@ -577,6 +577,13 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         return X, self.schema_.encode(X, handle_unknown=self.handle_unknown)
+
+    def _check_settings(self) -> None:
+        """Before a table is read."""
+        if not isinstance(self.config, VSAEConfig | Mapping | None):
+            raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
+        self._check_strategy()
+        check_mechanism(self.mechanism)
 
     def _check_strategy(self) -> None:
         if self.strategy not in get_args(Strategy):

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtr
 
-from benchmarks.evaluate.jobs import BENCHMARK, CLOSE, HIDDEN, OURS, within
-from benchmarks.markup import MADE, all_values, count_of, markdown, paragraph
+from benchmarks.evaluate.jobs import BENCHMARK, CLOSE, HIDDEN, OURS, TABLES, within
+from benchmarks.markup import MADE, all_values, count_of, listed, markdown, paragraph
 from benchmarks.peers.cells import TRIVIAL, geometric_mean
 from benchmarks.peers.readings import Verdict
 from benchmarks.store import Row
@@ -87,10 +87,12 @@ what they hold. No cell is scored by a fit that has seen it. Neither the table n
 
 def _protocol(rows: list[Row]) -> str:
     efforts, machines = (", ".join(all_values(rows, key)) for key in ("effort", "machine"))
+    absent = [table for table in TABLES if table not in {row["table"] for row in rows}]
     return paragraph(
         f"{HIDDEN:.0%} of the cells of a table are hidden completely at random. `evaluate` is given what is left, and",
         "predicts the error of each column; then a fit to what is left fills the hidden cells, and the actual error is",
         f"known. Core tables of docs/benchmark.md, effort {efforts}. Machine: {machines}.",
+        f"Not run: {listed(absent)}." if absent else "",
     )
 
 

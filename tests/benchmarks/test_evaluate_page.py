@@ -74,5 +74,6 @@ def test_the_page_judges_by_the_rows(tmp_path):
     assert "| on 1 of 2 tables; 5 of 6 pairs of methods | **no** |" in text  # ours and linear change places on bad
     assert "| good | 300 | 4 | 100 | 90 | 100% | 52% | +8.0% | 9 |" in text
     assert "| bad | vsae 0.950 / 0.800, linear 0.900 / 0.900 | **no** |" in text
+    assert "Not run: breast_cancer, whitewine" in text
     store.add(row("good", *[column(0.56, 0.5)] * 4))
     assert "| 0 of 5, 0% | **no** |" in page(tmp_path)

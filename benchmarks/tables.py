@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks import ablation, options, scaling, sizes
 from benchmarks.calibration import parts
+from benchmarks.evaluate import page as evaluate
 from benchmarks.generation import pages as generation
 from benchmarks.joint import page as joint
 from benchmarks.markup import MADE, markdown
@@ -160,6 +161,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "multimodal.md": multimodal.page,
     "ablation.md": ablation_page,
     "benchmark.md": peers.page,
+    "evaluate.md": evaluate.page,
     "generation.md": generation.page,
     "joint.md": joint.page,
     "mechanism.md": mechanism.page,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vsae.estimator import load as load
     from vsae.evaluation.pooling import Pooled as Pooled
     from vsae.evaluation.pooling import pool as pool
+    from vsae.evaluation.report import Evaluation as Evaluation
     from vsae.fitting.fit import fit as fit
     from vsae.fitting.fitted import FittedVSAE as FittedVSAE
     from vsae.model.config import VSAEConfig as VSAEConfig
@@ -50,6 +51,7 @@ _HOME = {
     "Date": "vsae.table",
     "Duration": "vsae.table",
     "Draws": "vsae.analysis.draws",
+    "Evaluation": "vsae.evaluation.report",
     "FittedVSAE": "vsae.fitting.fitted",
     "Image": "vsae.table",
     "Integer": "vsae.table",
@@ -82,6 +84,7 @@ __all__ = [
     "Date",
     "Draws",
     "Duration",
+    "Evaluation",
     "FittedVSAE",
     "Image",
     "Integer",

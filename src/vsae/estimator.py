@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags, check_random_state, estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vsae
 from vsae.analysis.draws import Draws
+from vsae.evaluation.chains import CHAINS
+from vsae.evaluation.evaluate import RANKS, KnownTable, Prediction, evaluate
+from vsae.evaluation.report import Evaluation
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
@@ -170,21 +173,31 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     def fit(self, X: Any, y: Any = None) -> VSAEImputer:
         """Learn the table X; y is ignored."""
-        if not isinstance(self.config, VSAEConfig | Mapping | None):
-            raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
-        self._check_strategy()
-        check_mechanism(self.mechanism)
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"callback must be a function of one step's progress, not {self.callback!r}")
+        self._check_settings()
         X = self._checked(X, reset=True)
-        table = Table.fit(
+        table = self._planned(X)
+        encoded = table.encode(X, handle_unknown=self.handle_unknown)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        fitted = self._fitted(table, encoded, seed, f"fitting {counted(encoded.n_rows, 'row')}")
+        self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
+        self.fitted_on_ = {
+            "rows": encoded.n_rows,
+            "missing": float(1 - table.without_inapplicable(encoded).mask.mean()),
+            "vsae": vsae.__version__,
+        }
+        return self
+
+    def _planned(self, X: Any) -> Table:
+        return Table.fit(
             X,
             schema=self.schema,
             missing_values=self.missing_values,
             structural=self.structural,
             constraints=self.constraints or (),
         )
-        encoded = table.encode(X, handle_unknown=self.handle_unknown)
+
+    def _fitted(self, table: Table, encoded: Encoded, seed: int, title: str) -> FittedVSAE:
+        """A model of the cells; nothing of this estimator changes."""
         config = self.config
         if not isinstance(config, VSAEConfig):
             changes = dict(config or {})
@@ -192,10 +205,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 raise ValueError(f"config has no setting {unknown[0]!r}; vsae.VSAEConfig lists the settings")
             on_gpu = resolve_device(self.device).type == "cuda"
             config = config_for(table.schema, encoded.n_rows, self.effort, gpu=on_gpu, **changes)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        title = f"fitting {counted(encoded.n_rows, 'row')}"
         with training_progress(title, quiet=not self.verbose, also=self.callback) as callback:
-            fitted = fit(
+            return fit(
                 table.schema,
                 encoded.columns,
                 encoded.mask,
@@ -206,13 +217,6 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 callback=callback,
                 checkpoint_path=self.checkpoint_path,
             )
-        self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
-        self.fitted_on_ = {
-            "rows": encoded.n_rows,
-            "missing": float(1 - table.without_inapplicable(encoded).mask.mean()),
-            "vsae": vsae.__version__,
-        }
-        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
@@ -225,7 +229,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         filled = self.schema_.decode(X, self._imputed(encoded) if encoded.n_rows else encoded.columns)
         return fills.with_indicators(self.schema_, X, filled) if self.add_indicator else filled
 
-    def _imputed(self, encoded: Encoded) -> dict[str, NDArray[Any]]:
+    def _imputed(self, encoded: Encoded, *, warn: bool = True) -> dict[str, NDArray[Any]]:
         cells = encoded.columns, encoded.mask
         if self.strategy == "mean":
             columns = self.fitted_.impute(*cells)
@@ -233,7 +237,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             columns = self.fitted_.median(*cells)
         else:
             columns = self.fitted_.draw(*cells, 1, seed=self._seed)[0]
-        return self.schema_.constrained(columns, encoded.mask)
+        return self.schema_.constrained(columns, encoded.mask, warn=warn)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """The names of the columns that `transform` gives."""
@@ -295,6 +299,65 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             for plan in self.schema_.modelled
             if plan.levels
         }
+
+    # --- how good
+
+    def evaluate(
+        self,
+        X: Any,
+        *,
+        holdout: float = 0.1,
+        repeats: int | None = None,
+        compare: Sequence[str] = tuple(CHAINS),
+        random_state: int | None = None,
+    ) -> Evaluation:
+        """How good this imputer is on the table X: errors a column, on known cells that no fit has seen.
+
+        Hides known cells as the table's own pattern hides cells, fits anew on what is left, and compares. Neither X nor
+        this imputer changes; it need not be fitted. `print` what comes back; its `.table` is a dataframe.
+
+        Parameters
+        ----------
+        holdout : float
+            The share of the known cells that each fit is not shown.
+        repeats : int, optional
+            How many fits, each with other cells hidden. Default: as many as tell errors well, at most five.
+        compare : sequence of {"mean/mode", "linear", "trees"}
+            What else to score on the same cells: means and modes, which always are; a chain of ridge regressions;
+            boosted trees.
+        """
+        self._check_settings()
+        model = clone(self).set_params(checkpoint_path=None)
+        X = model._checked(X, reset=True)
+        model.schema_ = table = self.schema_ if hasattr(self, "schema_") else model._planned(X)
+        encoded = table.encode(X, handle_unknown=self.handle_unknown)
+        state = self.random_state if random_state is None else random_state
+        model._seed = seed = int(check_random_state(state).randint(2**30))
+        missing = ~table.without_inapplicable(encoded).mask
+        scored = [j for j, plan in enumerate(table.modelled) if not plan.variable.event]
+        images = {plan.label: "it holds images" for plan in table.modelled if plan.variable.event}
+        plans = [table.modelled[j] for j in scored]
+        known = KnownTable.of(
+            [plan.variable for plan in plans],
+            [plan.label for plan in plans],
+            [plan.kind_name for plan in plans],
+            encoded.columns,
+            encoded.mask[:, scored],
+            missing[:, scored],
+        )
+
+        def fit_predict(shown: NDArray[np.bool_], rows: NDArray[np.int64], number: int, fits: int) -> Prediction:
+            mask = encoded.mask.copy()
+            mask[:, scored] = shown
+            title = f"fit {number + 1} of {fits}, {counted(encoded.n_rows, 'row')}"
+            model.fitted_ = model._fitted(table, encoded.only(mask), seed + number, title)
+            some = encoded.only(mask, rows)
+            cuts = model.fitted_.quantiles(some.columns, some.mask, RANKS)
+            chances = model.fitted_.probabilities(some.columns, some.mask)
+            return known.prediction(model._imputed(some, warn=False), cuts, chances)
+
+        found = evaluate(known, fit_predict, holdout=holdout, repeats=repeats, compare=compare, seed=seed)
+        return replace(found, left_out={**found.left_out, **images})
 
     # --- why cells are missing
 
@@ -523,6 +586,15 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         return X, self.schema_.encode(X, handle_unknown=self.handle_unknown)
+
+    def _check_settings(self) -> None:
+        """Before a table is read."""
+        if not isinstance(self.config, VSAEConfig | Mapping | None):
+            raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
+        self._check_strategy()
+        check_mechanism(self.mechanism)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback must be a function of one step's progress, not {self.callback!r}")
 
     def _check_strategy(self) -> None:
         if self.strategy not in get_args(Strategy):

@@ -276,6 +276,55 @@ def inspect(
 
 @app.command()
 @with_options
+def evaluate(
+    table: Input,
+    *,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", help="Write the errors to this file; - is stdout, as CSV and without words."),
+    ] = None,
+    holdout: Annotated[
+        float, typer.Option(help="The share of the known cells that is hidden from each fit, between 0 and 1.")
+    ] = 0.1,
+    repeats: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many fits, each with other cells hidden. Default: what errors need, at most 5."),
+    ] = None,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(help="What else to score: mean/mode, linear, trees, with commas between. Default: all."),
+    ] = None,
+    columns: ColumnOptions,
+    training: TrainingOptions,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    format: Format = None,
+    text: TextOptions,
+) -> None:
+    """Say how good the imputation of a table is: hide known cells, fit anew, and compare; beside simple methods."""
+    with one_line_errors():
+        import numpy as np
+
+        from vsae.evaluation.chains import CHAINS
+        from vsae.files import check_target, write_table
+
+        if out is not None:
+            if is_same(out, table):
+                fail(f"{out}: this is the table itself; name another file for the errors")
+            check_target(out)
+        source = read(table, format, text, quiet, columns)
+        imputer = unfitted(source, columns, training, seed, quiet)
+        methods = separated(compare) or list(CHAINS)
+        found = imputer.evaluate(source.data, holdout=holdout, repeats=repeats, compare=methods)
+        if out != "-":
+            typer.echo(found)
+        if out is not None:
+            write_table(out, {name: np.array(column) for name, column in found.to_dict().items()})
+            note(f"wrote {out}", quiet or out == "-")
+
+
+@app.command()
+@with_options
 def mechanism(
     table: Input,
     *,
@@ -358,10 +407,32 @@ def fitted(
     quiet: bool,
     state: Path | None = None,
 ) -> VSAEImputer:
-    from vsae.estimator import VSAEImputer
-    from vsae.fitting.presets import EFFORTS
     from vsae.fitting.steps import TrainingStates
     from vsae.storage.checkpoint import FileFormatError
+
+    imputer = unfitted(source, columns, training, seed, quiet, state)
+    states = TrainingStates.beside(state)
+    if any(path is not None and path.exists() for path in states):
+        note(f"continuing the fit that {state} is the state of", quiet)
+    try:
+        return imputer.fit(source.data)
+    except FileFormatError as error:  # damaged, foreign, or left by a fit of another table or with other settings
+        warn(f"{error}; this fit starts anew")
+        states.remove()
+        return imputer.fit(source.data)
+
+
+def unfitted(
+    source: FileTable,
+    columns: ColumnOptions,
+    training: TrainingOptions,
+    seed: int,
+    quiet: bool,
+    state: Path | None = None,
+) -> VSAEImputer:
+    """An imputer as the options say."""
+    from vsae.estimator import VSAEImputer
+    from vsae.fitting.presets import EFFORTS
     from vsae.table import Image
     from vsae.table.stamps import NOTATIONS
 
@@ -384,15 +455,7 @@ def fitted(
         checkpoint_path=state,
     )
     imputer.notations_ = {name: n for name, n in source.notations.items() if type(n).__name__ in NOTATIONS}
-    states = TrainingStates.beside(state)
-    if any(path is not None and path.exists() for path in states):
-        note(f"continuing the fit that {state} is the state of", quiet)
-    try:
-        return imputer.fit(source.data)
-    except FileFormatError as error:  # damaged, foreign, or left by a fit of another table or with other settings
-        warn(f"{error}; this fit starts anew")
-        states.remove()
-        return imputer.fit(source.data)
+    return imputer
 
 
 def report_fills(found: list[Fill], absent: list[Any], quiet: bool) -> None:

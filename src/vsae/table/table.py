@@ -34,6 +34,14 @@ class Encoded(NamedTuple):
     mask: Bools  # (n, M), True = observed
     n_rows: int
 
+    def only(self, mask: Bools, rows: Any = slice(None)) -> Encoded:
+        """These rows, with nothing left of the cells that `mask` (n, M) does not have."""
+        columns = {}
+        for seen, (name, x) in zip(mask[rows].T, self.columns.items(), strict=True):
+            columns[name] = x[rows].copy()
+            columns[name][~seen] = 0
+        return Encoded(columns, mask[rows], len(mask[rows]))
+
 
 @final
 @dataclass(frozen=True, repr=False)

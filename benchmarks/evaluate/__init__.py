@@ -1,0 +1,1 @@
+"""Does `evaluate` predict the error on cells that are truly hidden?"""

@@ -29,7 +29,7 @@ from vsae.model.latent_model import resolve_device
 from vsae.progress import training_progress
 from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError, fills
-from vsae.table.containers import view_of
+from vsae.table.containers import View, view_of
 from vsae.table.errors import counted
 from vsae.table.stamps import notation_from_json, notation_to_json
 
@@ -337,12 +337,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         null, alpha : float
             p is that of the estimand being `null`, and crosses alpha at the tipping point; intervals are at 1 - alpha.
         """
-        X, encoded = self._encoded(X)
+        view, encoded = self._encoded(X)
         return sensitivity(
             self.fitted_,
             encoded.columns,
             encoded.mask,
-            lambda completed: estimand(self.schema_.decode(X, completed)),
+            lambda completed: estimand(self.schema_.decode(view, completed)),
             self._changed(columns),
             delta=delta,
             scale=scale,
@@ -436,11 +436,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         How likely a cell is to miss follows from the values of its row, its own included where the model takes its
         column to mask itself, and from which others miss.
         """
-        X, encoded = self._encoded(X)
+        view, encoded = self._encoded(X)
         if not encoded.n_rows:
             return X
         mask = self.fitted_.ampute(encoded.columns, encoded.mask, seed=self._seeded(random_state))
-        return self.schema_.hide(X, encoded.mask & ~mask)
+        return self.schema_.hide(view, encoded.mask & ~mask)
 
     def embed(self, X: Any) -> NDArray[np.float32]:
         """Latent means, (n, modelled columns, latent_dim)."""
@@ -507,10 +507,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             return X
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
 
-    def _encoded(self, X: Any) -> tuple[Any, Encoded]:
+    def _encoded(self, X: Any) -> tuple[View, Encoded]:
+        """X, looked at once, and its cells."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        return X, self.schema_.encode(X, handle_unknown=self.handle_unknown)
+        view = view_of(self._checked(X, reset=False))
+        return view, self.schema_.encode(view, handle_unknown=self.handle_unknown)
 
     def _check_strategy(self) -> None:
         if self.strategy not in get_args(Strategy):

@@ -116,3 +116,24 @@ def test_many_levels_whole_numbers_and_tables_without_numbers() -> None:
     levels = {"half": columns["half"], "third": codes % 3}
     small = batch_of(only_levels, levels, np.ones((n, 2), dtype=bool))
     assert set(fit_trees(only_levels, small, 5).predict(small)) == {"half", "third"}
+
+
+def test_all_trees_at_once_say_what_one_after_the_other_says() -> None:
+    schema, columns = a_region(300)
+    data = batch_of(schema, columns, RNG.random((300, 5)) < 0.8)
+    found = fit_trees(schema, data, 12)
+    bins, row = found.bins(data), 7
+    first = [0, 1, 2, 3, 5]  # a, b and noise, then the levels of inside and level, of which a variable has some
+    for f, variable in enumerate(found.variables):
+        scores = found.start[first[f] : first[f] + variable.size].clone()
+        for tree in range(int(found.count[f])):
+            leaf = 0
+            for depth in range(5):
+                asked, bin_, kind = (int(part[f, tree, 2**depth - 1 + leaf]) for part in found.questions)
+                cell = int(bins[asked, row])
+                yes = cell == bin_ if kind == 2 else cell <= bin_ and not (kind == 1 and cell == 0)
+                leaf = 2 * leaf + (not yes)
+            scores += found.values[first[f] : first[f] + variable.size, tree, leaf]
+        said = found.predict(data, [variable.name])[variable.name][row]
+        wanted = torch.softmax(scores, 0) if variable.size > 1 else scores[0]
+        assert torch.allclose(said, wanted, atol=1e-5)

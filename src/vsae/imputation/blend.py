@@ -19,7 +19,7 @@ from torch import Tensor
 
 from vsae.data.batch import Batch
 from vsae.data.encoding import Encoding
-from vsae.data.schema import DISCRETE, Schema
+from vsae.data.schema import Schema
 from vsae.imputation.residual_quantiles import Moments
 from vsae.imputation.shrinkage import Estimates
 from vsae.model.trees import BoostedTrees
@@ -76,16 +76,14 @@ class Blend:
 
 def in_natural_units(encoding: Encoding, trees: Trees, std: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:
     """Of what trees say: means of numbers, given how wide their errors are, and probabilities of levels."""
-    out = {}
-    for block in encoding.schema.blocks:
-        for j, variable in enumerate(block.variables):
-            if variable.name not in trees:
-                continue
-            x = trees[variable.name].double().cpu().numpy()
-            if block.family not in DISCRETE:
-                every = np.repeat(x[:, None], len(block), axis=1)
-                x = encoding.expected(block.name, every, np.full(len(block), std.get(variable.name, 0.0)))[:, j]
-            out[variable.name] = x
+    out = {name: x.double().cpu().numpy() for name, x in trees.items()}
+    for block in encoding.schema.number_blocks:
+        names = [v.name for v in block.variables]
+        if not out.keys().isdisjoint(names):
+            rows = next(out[name] for name in names if name in out)
+            every = np.stack([out.get(name, np.zeros_like(rows)) for name in names], axis=1)
+            means = encoding.expected(block.name, every, np.array([std.get(name, 0.0) for name in names]))
+            out |= {name: means[:, j] for j, name in enumerate(names) if name in out}
     return out
 
 

@@ -44,12 +44,14 @@ def estimates(
 ) -> dict[str, NDArray[Any]]:
     """Per variable: means of numbers (n,) and vectors (n, d), probabilities of levels (n, levels)."""
     noise = imputer.shared_noise(draws)
-    parts = [_estimate(imputer, batch, noise, weighted) for _, batch in imputer.chunks(columns, mask, noise.samples)]
+    parts, trees = [], []
+    for _, batch in imputer.chunks(columns, mask, noise.samples):
+        parts.append(_estimate(imputer, batch, noise, weighted))
+        trees.append({} if imputer.blend is None else imputer.blend.predict(batch))
     out: dict[str, NDArray[Any]] = {}
     for block in imputer.schema.blocks:
         out |= per_variable(block, np.concatenate([part[block.name] for part in parts]))
     if imputer.blend is not None:
-        trees = [imputer.blend.predict(batch) for _, batch in imputer.chunks(columns, mask, 1)]
         joined = {name: torch.cat([part[name] for part in trees]) for name in trees[0]}
         out = imputer.blend.estimates(imputer.encoding, out, joined)
     out = imputer.calibration.estimates(out)

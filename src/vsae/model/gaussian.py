@@ -122,7 +122,7 @@ def _solve(covariance: Tensor, x: Tensor, seen: Tensor, steps: int) -> Tensor:
     x, seen = (part.flatten(0, -2).T.contiguous() for part in (x, seen))  # (D, rows): a sum over D adds whole vectors
     w, residual, direction = torch.zeros_like(x), x.clone(), x.clone()
     square = (x * x).sum(0)
-    for _ in range(steps):
+    for _ in range(min(steps, len(x))):  # as many as there are entries would do, if numbers were exact
         product = (covariance @ direction).mul_(seen)
         step = square / (direction * product).sum(0).clamp_min_(1e-12)
         w.addcmul_(step, direction)

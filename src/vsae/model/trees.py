@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,6 +29,7 @@ _MOST_LEVELS = 64  # of a variable that is predicted
 _MOST_ASKED = 32  # variables that are asked about, for each that is predicted: those that tell most by themselves
 _MOST_ROWS, _MOST_ROWS_OF_A_TREE, _ROWS_TO_CHOOSE_BY = 50_000, 8192, 512
 _AT_ONCE = 2**22  # sums by leaf, variable and bin: 16 MB
+_ASKED_AT_ONCE = {"cpu": 2**18, "cuda": 2**25}  # values of trees in rows: what caches hold, and a few times 256 MB
 _SHARE_OF_ROWS = 0.7  # on which a tree grows, so that trees differ
 _RARE = 0.05  # of the rows that show one variable, miss another
 _ROWS_REMASKED, _SHARE_HIDDEN = 3, 0.5  # in one of so many rows, so much
@@ -65,6 +65,22 @@ def _denied(cell: Tensor, bin_: Tensor, kind: Tensor) -> Tensor:
     return torch.where(kind == _IS, cell != bin_, higher)
 
 
+class Forest(NamedTuple):
+    """The trees of some variables side by side, P of them, so that all are asked at once."""
+
+    variables: list[Variable]
+    questions: Questions  # (P, nodes)
+    tree: Tensor  # (Q,): of each table of values
+    values: Tensor  # (Q, leaves): tables, output by output
+    tables: Tensor  # (outputs,): how many each has
+    start: Tensor  # (outputs,)
+
+    def scores(self, bins: Tensor) -> Tensor:
+        """Of rows whose cells lie in bins (F, n), (outputs, n)."""
+        added = self.values.gather(1, self.questions.leaf(bins)[self.tree])  # (Q, n)
+        return self.start[:, None] + torch.segment_reduce(added, "sum", lengths=self.tables, axis=0, initial=0)
+
+
 @dataclass(frozen=True)
 class BoostedTrees:
     """T trees of each of F variables, numbers first; those that a variable does not want add nothing to it.
@@ -89,18 +105,38 @@ class BoostedTrees:
 
     def predict(self, batch: Batch, only: Collection[str] | None = None) -> dict[str, Tensor]:
         """By variable, of rows (n, …): numbers in standard units (n,), probabilities of levels (n, levels)."""
-        bins, out = self.bins(batch), {}
-        for f, (variable, outputs) in enumerate(zip(self.variables, _outputs(self.variables), strict=True)):
-            if outputs.start == outputs.stop or (only is not None and variable.name not in only):
-                continue
-            trees = int(self.count[f])
-            questions = Questions(*self.questions[:, f, :trees].long().to(bins.device))
-            place = questions.leaf(bins) + torch.arange(trees, device=bins.device)[:, None] * _LEAVES  # (T, n)
-            values = self.values[outputs, :trees].flatten(1).to(bins.device)
-            added = torch.stack([table[place].sum(0) for table in values])  # one at a time: place is large
-            score = self.start[outputs, None].to(bins.device) + added
-            out[variable.name] = torch.softmax(score, dim=0).T if variable.family in DISCRETE else score[0]
-        return out
+        bins, forest = self.bins(batch), self._forest(only, batch.mask.device)
+        at_once = max(1, _ASKED_AT_ONCE.get(bins.device.type, 2**18) // max(1, len(forest.values)))  # rows
+        scores = torch.cat([forest.scores(some) for some in bins.split(at_once, dim=1)], dim=1)
+        parts = scores.split([v.size for v in forest.variables])
+        return {
+            v.name: torch.softmax(score, dim=0).T if v.family in DISCRETE else score[0]
+            for v, score in zip(forest.variables, parts, strict=True)
+        }
+
+    def _forest(self, only: Collection[str] | None, device: torch.device) -> Forest:
+        """The trees of all variables or some; the last that were asked for are kept, as most often they are again."""
+        key = None if only is None else frozenset(only), device
+        if key not in self._forests:
+            self._forests.clear()
+            sizes = torch.tensor(_sizes(self.variables))
+            wanted = torch.tensor([only is None or v.name in only for v in self.variables]) & (sizes > 0)
+            chosen = [v for v, is_wanted in zip(self.variables, wanted.tolist(), strict=True) if is_wanted]
+            self._forests[key] = self._planted(chosen, wanted, torch.repeat_interleave(sizes), device)
+        return self._forests[key]
+
+    def _planted(self, chosen: list[Variable], wanted: Tensor, owner: Tensor, device: torch.device) -> Forest:
+        """`owner`: the variable of each output."""
+        kept = wanted[:, None] & (torch.arange(self.values.shape[1]) < self.count[:, None])  # (F, T)
+        number = kept.flatten().cumsum(0).view_as(kept) - 1
+        of_output, outputs = kept[owner], wanted[owner]
+        questions = Questions(*(part[kept].long().to(device) for part in self.questions))
+        parts = number[owner][of_output], self.values[of_output], self.count[owner][outputs], self.start[outputs]
+        return Forest(chosen, questions, *(part.to(device) for part in parts))
+
+    @cached_property
+    def _forests(self) -> dict[Any, Forest]:
+        return {}
 
     def to_tensors(self) -> dict[str, Tensor]:
         return {part.name: getattr(self, part.name) for part in fields(self) if part.name != "schema"}
@@ -128,11 +164,6 @@ def _blocks(schema: Schema) -> list[Block]:
 def _sizes(variables: Sequence[Variable]) -> list[int]:
     """How many outputs each has: none, where levels are too many."""
     return [v.size if v.size <= _MOST_LEVELS else 0 for v in variables]
-
-
-def _outputs(variables: Sequence[Variable]) -> list[slice]:
-    ends = torch.tensor([0, *_sizes(variables)]).cumsum(0).tolist()
-    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def _numbers(schema: Schema, batch: Batch) -> Tensor:

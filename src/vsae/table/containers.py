@@ -42,7 +42,9 @@ class View:
 
 
 def view_of(X: Any) -> View:
-    """The table X, or a `TableError` that says what it should have been."""
+    """The table X, or a `TableError` that says what it should have been; a view is its own."""
+    if isinstance(X, View):
+        return X
     X = nw.to_native(X, pass_through=True)
     if isinstance(X, Mapping):
         return _view_dict(X)

@@ -96,7 +96,7 @@ class Pandas(_Frames, HoldsArrays):
         if isinstance(dtype, np.dtype):
             return column.to_numpy()[present]
         if isinstance(dtype, self.library.CategoricalDtype):
-            return np.asarray(column.array[present])
+            return np.asarray(dtype.categories)[column.array.codes[present]]
         if isinstance(dtype, self.library.StringDtype):
             return np.asarray(column.array[present], dtype=object)
         if isinstance(dtype, self.library.DatetimeTZDtype):  # narwhals does not know the names of all zones
@@ -164,8 +164,7 @@ class Pandas(_Frames, HoldsArrays):
             cells = column.to_numpy(copy=True)
             cells[where] = values
         elif isinstance(dtype, self.library.CategoricalDtype):
-            cells = column.array.astype(self._widened(dtype, values))  # a copy
-            cells[where] = self.library.Categorical(values, dtype=cells.dtype)
+            cells = self._filled_codes(column.array, where, values.tolist())
         else:
             cells = column.array.copy()
             cells[where] = self.new(values, column).array
@@ -174,13 +173,17 @@ class Pandas(_Frames, HoldsArrays):
     def _like(self, column: Column, cells: Any) -> Column:
         return self.library.Series(cells, index=column.index, name=column.name, dtype=cells.dtype, copy=False)
 
-    def _widened(self, dtype: Any, values: NDArray[Any]) -> Any:
-        """The dtype with all of `values` among its categories, which stay of the dtype they are of."""
-        lacking = _lacking(dtype.categories, values)
-        if not lacking:
-            return dtype
-        categories = self.library.Index([*dtype.categories, *lacking], dtype=dtype.categories.dtype)
-        return self.library.CategoricalDtype(categories, dtype.ordered)
+    def _filled_codes(self, cells: Any, where: NDArray[np.int64], values: list[Any]) -> Any:
+        """A categorical with all of `values` among its categories, which stay of the dtype they are of."""
+        dtype = cells.dtype
+        place = {category: code for code, category in enumerate(dtype.categories)}
+        if lacking := [value for value in dict.fromkeys(values) if value not in place]:
+            categories = self.library.Index([*dtype.categories, *lacking], dtype=dtype.categories.dtype)
+            dtype = self.library.CategoricalDtype(categories, dtype.ordered)
+            place |= {category: code for code, category in enumerate(lacking, len(place))}
+        codes = cells.codes.astype(np.int64)
+        codes[where] = [place[value] for value in values]
+        return self.library.Categorical.from_codes(codes, dtype=dtype)
 
     def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
         return self._like(column, put_objects(column.astype(object).to_numpy(copy=True), where, values))

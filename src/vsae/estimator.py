@@ -20,6 +20,7 @@ import vsae
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
+from vsae.fitting.start import Start
 from vsae.generation.privacy import DistanceToClosest, distance_to_closest
 from vsae.mechanism.choice import Mechanism, check_mechanism
 from vsae.mechanism.report import MechanismReport, mechanism_report
@@ -103,6 +104,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         train. Sizes follow from the table; training stops early by the error on held-out cells.
     config : VSAEConfig or dict, optional
         All settings of the model and its training, or changes to those that `effort` chooses: `{"steps": 200}`.
+    warm_start : bool
+        Whether `fit`, called again, goes on from where the last fit stands: the columns, their kinds and levels and the
+        sizes of the networks stay, and training is for as long as `effort` and `config` then say. `partial_fit` does so
+        with rows that come beside those it knows.
     random_state : int, RandomState or None
         The seed of all random numbers.
     device : str, optional
@@ -139,6 +144,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         mechanism: Mechanism = "auto",
         effort: Effort = "default",
         config: VSAEConfig | Mapping[str, Any] | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         device: str | None = None,
         verbose: bool = False,
@@ -154,6 +160,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.mechanism = mechanism
         self.effort = effort
         self.config = config
+        self.warm_start = warm_start
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -162,11 +169,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     # --- fit and transform
 
     def fit(self, X: Any, y: Any = None) -> VSAEImputer:
-        """Learn the table X; y is ignored."""
-        if not isinstance(self.config, VSAEConfig | Mapping | None):
-            raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
-        self._check_strategy()
-        check_mechanism(self.mechanism)
+        """Learn the table X; y is ignored. With `warm_start`, from where the last fit stands."""
+        if self.warm_start and hasattr(self, "fitted_"):
+            return self._go_on(X, Start(self.fitted_))
+        self._check_parameters()
         X = self._checked(X, reset=True)
         table = Table.fit(
             X,
@@ -175,7 +181,24 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             structural=self.structural,
             constraints=self.constraints or (),
         )
-        encoded = table.encode(X, handle_unknown=self.handle_unknown)
+        return self._fit(table, table.encode(X, handle_unknown=self.handle_unknown), None)
+
+    def partial_fit(self, X: Any, y: Any = None) -> VSAEImputer:
+        """Go on from where the fit stands, with more rows; without a fit, begin one. y is ignored.
+
+        The columns, their kinds and their levels stay those of the first rows, and so do the sizes of the networks:
+        `effort` and `config` say how long to train. What the networks know of earlier rows is kept as far as the new
+        ones bear it out; trees, calibration and mechanism are fitted to the new rows.
+        """
+        if not hasattr(self, "fitted_"):
+            return self.fit(X, y)
+        return self._go_on(X, Start(self.fitted_, rows=self.fitted_on_["rows"]))
+
+    def _go_on(self, X: Any, start: Start) -> VSAEImputer:
+        self._check_parameters()
+        return self._fit(self.schema_, self.schema_.encode_more(self._checked(X, reset=False)), start)
+
+    def _fit(self, table: Table, encoded: Encoded, start: Start | None) -> VSAEImputer:
         config = self.config
         if not isinstance(config, VSAEConfig):
             changes = dict(config or {})
@@ -195,13 +218,14 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 device=self.device,
                 callback=callback,
                 checkpoint_path=self.checkpoint_path,
+                start=start,
             )
+        missing = float(1 - table.without_inapplicable(encoded).mask.mean())
+        earlier = 0 if start is None else start.rows
+        if start is not None and earlier:
+            missing += (1 - start.share(encoded.n_rows)) * (self.fitted_on_["missing"] - missing)
         self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
-        self.fitted_on_ = {
-            "rows": encoded.n_rows,
-            "missing": float(1 - table.without_inapplicable(encoded).mask.mean()),
-            "vsae": vsae.__version__,
-        }
+        self.fitted_on_ = {"rows": earlier + encoded.n_rows, "missing": missing, "vsae": vsae.__version__}
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -512,6 +536,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         check_is_fitted(self)
         view = view_of(self._checked(X, reset=False))
         return view, self.schema_.encode(view, handle_unknown=self.handle_unknown)
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.config, VSAEConfig | Mapping | None):
+            raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
+        self._check_strategy()
+        check_mechanism(self.mechanism)
 
     def _check_strategy(self) -> None:
         if self.strategy not in get_args(Strategy):

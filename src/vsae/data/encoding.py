@@ -13,7 +13,7 @@ pass through unchanged, and so do pixels: numbers in [0, 1], or bytes, which are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -78,6 +78,21 @@ class Encoding:
             low[block.name] = np.nan_to_num(np.fmin.reduce(y, axis=0), nan=0.0)
             high[block.name] = np.nan_to_num(np.fmax.reduce(y, axis=0), nan=0.0)
         return cls(schema, loc, scale, low, high, decimals, point_mass, scaling)
+
+    def widened(self, columns: Columns, mask: Mask) -> Encoding:
+        """The same units, for values as far out and as fine as those of more rows."""
+        other = Encoding.fit(self.schema, columns, mask, self.scaling)
+        low, high, decimals = dict(self.low), dict(self.high), dict(self.decimals)
+        for block in self.schema.standardised_blocks:
+            name, shown = block.name, np.asarray(mask[:, list(block.attributes)].any(axis=0))
+            seen = shown[:, None] if block.family is Family.VECTOR else shown
+            ends = (other._unstandardise(block, end[name]) for end in (other.low, other.high))
+            least, most = (self._standardise(block, end) for end in ends)
+            low[name] = np.where(seen, np.minimum(low[name], least), low[name])
+            high[name] = np.where(seen, np.maximum(high[name], most), high[name])
+            finer = np.maximum(decimals[name], other.decimals[name])
+            decimals[name] = np.where(shown, finer, decimals[name])
+        return replace(self, low=low, high=high, decimals=decimals)
 
     def encode(self, columns: Columns, mask: Mask) -> Batch:
         """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""

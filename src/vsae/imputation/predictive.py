@@ -86,11 +86,13 @@ def predict(
         if block in imputer.schema.standardised_blocks
     }
     levels: dict[str, NDArray[np.float64]] = {}
+    wanted = _names(blocks, attributes)
     for block in blocks:
         if block.family in DISCRETE:
-            levels |= per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
+            shares = per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
+            levels |= {name: share for name, share in shares.items() if name in wanted}
     if imputer.blend is not None:
-        trees = imputer.blend.predict(batch, _names(blocks, attributes))
+        trees = imputer.blend.predict(batch, wanted)
         numbers = imputer.blend.moments(imputer.schema, numbers, trees)
         levels = imputer.blend.probabilities(levels, trees)
     levels, tilts = imputer.calibration.estimates(levels), imputer.tilts if missing else Tilts()

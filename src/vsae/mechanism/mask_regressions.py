@@ -146,7 +146,7 @@ def fit_mask_regressions(imputer: Imputer[Any], columns: Columns, mask: Mask, se
     most = min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // mask.shape[1]))
     rows = np.sort(np.random.default_rng(seed).permutation(len(mask))[:most])
     some = {name: np.asarray(x)[rows] for name, x in columns.items()}
-    n = min(_MOST_DRAWS, most // len(rows))
+    n = max(1, min(_MOST_DRAWS, most // len(rows), _MOST_CELLS // mask[rows].size))
     tables = draw(imputer, some, mask[rows], n, seed=seed, images=False)
     return MaskRegressions.fit(imputer.encoding, tables, mask[rows])
 

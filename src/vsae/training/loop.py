@@ -81,7 +81,7 @@ class _Run:
         config: VSAEConfig,
         seed: int,
         callback: Callback | None,
-        goes_on: bool,
+        goes_on: bool = False,
     ) -> None:
         self.goes_on = goes_on
         self.model, self.data, self.held_out, self.learn = model, data, held_out, learn

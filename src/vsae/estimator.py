@@ -24,6 +24,7 @@ from vsae.evaluation.report import Evaluation
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
+from vsae.fitting.start import Start
 from vsae.generation.privacy import DistanceToClosest, distance_to_closest
 from vsae.mechanism.choice import Mechanism, check_mechanism
 from vsae.mechanism.report import MechanismReport, mechanism_report
@@ -33,7 +34,7 @@ from vsae.model.latent_model import resolve_device
 from vsae.progress import training_progress
 from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError, fills
-from vsae.table.containers import view_of
+from vsae.table.containers import View, view_of
 from vsae.table.errors import counted
 from vsae.table.stamps import notation_from_json, notation_to_json
 from vsae.training.history import Callback
@@ -108,6 +109,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         train. Sizes follow from the table; training stops early by the error on held-out cells.
     config : VSAEConfig or dict, optional
         All settings of the model and its training, or changes to those that `effort` chooses: `{"steps": 200}`.
+    warm_start : bool
+        Whether `fit`, called again, goes on from where the last fit stands: the columns, their kinds and levels and the
+        sizes of the networks stay, and training is for as long as `effort` and `config` then say. `partial_fit` does so
+        with rows that come beside those it knows.
     random_state : int, RandomState or None
         The seed of all random numbers.
     device : str, optional
@@ -147,6 +152,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         mechanism: Mechanism = "auto",
         effort: Effort = "default",
         config: VSAEConfig | Mapping[str, Any] | None = None,
+        warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         device: str | None = None,
         verbose: bool = False,
@@ -163,6 +169,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.mechanism = mechanism
         self.effort = effort
         self.config = config
+        self.warm_start = warm_start
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -172,20 +179,13 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     # --- fit and transform
 
     def fit(self, X: Any, y: Any = None) -> VSAEImputer:
-        """Learn the table X; y is ignored."""
+        """Learn the table X; y is ignored. With `warm_start`, from where the last fit stands."""
+        if self.warm_start and hasattr(self, "fitted_"):
+            return self._go_on(X, Start(self.fitted_))
         self._check_settings()
         X = self._checked(X, reset=True)
         table = self._planned(X)
-        encoded = table.encode(X, handle_unknown=self.handle_unknown)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        fitted = self._fitted(table, encoded, seed, f"fitting {counted(encoded.n_rows, 'row')}")
-        self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
-        self.fitted_on_ = {
-            "rows": encoded.n_rows,
-            "missing": float(1 - table.without_inapplicable(encoded).mask.mean()),
-            "vsae": vsae.__version__,
-        }
-        return self
+        return self._learn(table, table.encode(X, handle_unknown=self.handle_unknown), None)
 
     def _planned(self, X: Any) -> Table:
         return Table.fit(
@@ -196,7 +196,33 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             constraints=self.constraints or (),
         )
 
-    def _fitted(self, table: Table, encoded: Encoded, seed: int, title: str) -> FittedVSAE:
+    def partial_fit(self, X: Any, y: Any = None) -> VSAEImputer:
+        """Go on from where the fit stands, with more rows; without a fit, begin one. y is ignored.
+
+        The columns, their kinds and their levels stay those of the first rows, and so do the sizes of the networks:
+        `effort` and `config` say how long to train. What the networks know of earlier rows is kept as far as the new
+        ones bear it out; trees, calibration and mechanism are fitted to the new rows.
+        """
+        if not hasattr(self, "fitted_"):
+            return self.fit(X, y)
+        return self._go_on(X, Start(self.fitted_, rows=self.fitted_on_["rows"]))
+
+    def _go_on(self, X: Any, start: Start) -> VSAEImputer:
+        self._check_settings()
+        return self._learn(self.schema_, self.schema_.encode_more(self._checked(X, reset=False)), start)
+
+    def _learn(self, table: Table, encoded: Encoded, start: Start | None) -> VSAEImputer:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        fitted = self._fitted(table, encoded, seed, f"fitting {counted(encoded.n_rows, 'row')}", start)
+        missing, earlier = float(1 - table.without_inapplicable(encoded).mask.mean()), 0
+        if start is not None and start.rows:
+            missing += (1 - start.share(encoded.n_rows)) * (self.fitted_on_["missing"] - missing)
+            earlier = start.rows
+        self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
+        self.fitted_on_ = {"rows": earlier + encoded.n_rows, "missing": missing, "vsae": vsae.__version__}
+        return self
+
+    def _fitted(self, table: Table, encoded: Encoded, seed: int, title: str, start: Start | None = None) -> FittedVSAE:
         """A model of the cells; nothing of this estimator changes."""
         config = self.config
         if not isinstance(config, VSAEConfig):
@@ -216,6 +242,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 device=self.device,
                 callback=callback,
                 checkpoint_path=self.checkpoint_path,
+                start=start,
             )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -412,12 +439,12 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         null, alpha : float
             p is that of the estimand being `null`, and crosses alpha at the tipping point; intervals are at 1 - alpha.
         """
-        X, encoded = self._encoded(X)
+        view, encoded = self._encoded(X)
         return sensitivity(
             self.fitted_,
             encoded.columns,
             encoded.mask,
-            lambda completed: estimand(self.schema_.decode(X, completed)),
+            lambda completed: estimand(self.schema_.decode(view, completed)),
             self._changed(columns),
             delta=delta,
             scale=scale,
@@ -511,11 +538,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         How likely a cell is to miss follows from the values of its row, its own included where the model takes its
         column to mask itself, and from which others miss.
         """
-        X, encoded = self._encoded(X)
+        view, encoded = self._encoded(X)
         if not encoded.n_rows:
             return X
         mask = self.fitted_.ampute(encoded.columns, encoded.mask, seed=self._seeded(random_state))
-        return self.schema_.hide(X, encoded.mask & ~mask)
+        return self.schema_.hide(view, encoded.mask & ~mask)
 
     def embed(self, X: Any) -> NDArray[np.float32]:
         """Latent means, (n, modelled columns, latent_dim)."""
@@ -582,10 +609,11 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             return X
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
 
-    def _encoded(self, X: Any) -> tuple[Any, Encoded]:
+    def _encoded(self, X: Any) -> tuple[View, Encoded]:
+        """X, looked at once, and its cells."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        return X, self.schema_.encode(X, handle_unknown=self.handle_unknown)
+        view = view_of(self._checked(X, reset=False))
+        return view, self.schema_.encode(view, handle_unknown=self.handle_unknown)
 
     def _check_settings(self) -> None:
         """Before a table is read."""

@@ -228,6 +228,21 @@ def test_fit_then_everything_from_the_model(clinic_csv, tmp_path, few_steps):
     assert "insurance" in shown.stdout
 
 
+def test_a_fit_goes_on_from_a_model(clinic_csv, tmp_path):
+    model, more, longer = tmp_path / "first.vsae", tmp_path / "more.csv", tmp_path / "longer.vsae"
+    assert invoke("fit", clinic_csv, "-o", model, "-q").exit_code == 0
+    header, *rows = clinic_csv.read_text().splitlines()
+    more.write_text("\n".join([header, *rows[:50]]) + "\n")
+    went_on = invoke("fit", more, "--from", model, "-o", longer, "-q")
+    assert went_on.exit_code == 0, went_on.output
+    assert load(longer).fitted_on_["rows"] == 170
+    more.write_text("\n".join([f"{header},shoe", *(f"{row},41" for row in rows)]) + "\n")
+    refused = invoke("fit", more, "--from", model, "-o", longer)
+    assert refused.exit_code == 1
+    assert "column 'shoe' was not in fit; drop it" in refused.stderr
+    assert invoke("fit", more, "--from", model, "-o", longer, "--missing=-9").exit_code == 2
+
+
 def test_levels_may_be_written_as_in_the_file(tmp_path):
     source, model = tmp_path / "t.csv", tmp_path / "t.vsae"
     rows = "".join(f"{'true' if i % 3 else 'false'},{1 + i % 4},{i / 7:.2f}\n" for i in range(80))

@@ -175,6 +175,12 @@ def fit(
     table: Input,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write the model to.")],
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="MODEL", help="A model to go on from: it learns these rows beside those it knows."
+        ),
+    ] = None,
     columns: ColumnOptions,
     training: TrainingOptions,
     seed: Seed = 0,
@@ -184,14 +190,20 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it. A fit that was interrupted continues when the command is run again."""
     with one_line_errors():
+        from vsae.estimator import load
         from vsae.storage.atomic import check_place
 
         check_place(out)
         if is_same(str(out), table):
             fail(f"{out}: this is the table itself; name another file for the model")
-        source = read(table, format, text, quiet, columns)
+        if start and columns != ColumnOptions():
+            raise typer.BadParameter(
+                "a fitted model takes no options of columns, such as --schema", param_hint="--from"
+            )
+        known = load(start) if start else None
+        source = read(table, format, text, quiet, columns, known)
         state = out.with_name(f".{out.name}.training")
-        fitted(source, columns, training, seed, quiet, state).save(out)
+        fitted(source, columns, training, seed, quiet, state, known).save(out)
         note(f"wrote {out}", quiet)
 
 
@@ -313,7 +325,7 @@ def evaluate(
                 fail(f"{out}: this is the table itself; name another file for the errors")
             check_target(out)
         source = read(table, format, text, quiet, columns)
-        imputer = unfitted(source, columns, training, seed, quiet)
+        imputer = asked_for(source, columns, training, seed, quiet)
         methods = separated(compare) or list(CHAINS)
         found = imputer.evaluate(source.data, holdout=holdout, repeats=repeats, compare=methods)
         if out != "-":
@@ -406,31 +418,34 @@ def fitted(
     seed: int,
     quiet: bool,
     state: Path | None = None,
+    known: VSAEImputer | None = None,
 ) -> VSAEImputer:
+    """A new model of a table, or a known one that has learned its rows, too."""
     from vsae.fitting.steps import TrainingStates
     from vsae.storage.checkpoint import FileFormatError
 
-    imputer = unfitted(source, columns, training, seed, quiet, state)
-    states = TrainingStates.beside(state)
+    imputer = asked_for(source, columns, training, seed, quiet, state, known)
+    learn, states = imputer.fit if known is None else imputer.partial_fit, TrainingStates.beside(state)
     if any(path is not None and path.exists() for path in states):
         note(f"continuing the fit that {state} is the state of", quiet)
     try:
-        return imputer.fit(source.data)
+        return learn(source.data)
     except FileFormatError as error:  # damaged, foreign, or left by a fit of another table or with other settings
         warn(f"{error}; this fit starts anew")
         states.remove()
-        return imputer.fit(source.data)
+        return learn(source.data)
 
 
-def unfitted(
+def asked_for(
     source: FileTable,
     columns: ColumnOptions,
     training: TrainingOptions,
     seed: int,
     quiet: bool,
     state: Path | None = None,
+    known: VSAEImputer | None = None,
 ) -> VSAEImputer:
-    """An imputer as the options say."""
+    """An imputer, or the known one, with the settings that the options ask for."""
     from vsae.estimator import VSAEImputer
     from vsae.fitting.presets import EFFORTS
     from vsae.table import Image
@@ -442,20 +457,24 @@ def unfitted(
     for name, spec in specs.items():
         if isinstance(spec, Image):
             raise ValueError(f"column {name!r}: images cannot be written back to a file; use VSAEImputer in Python")
-    imputer = VSAEImputer(
-        schema=specs or None,
-        missing_values=columns.missing_codes(),
-        structural=columns.conditions() or None,
-        constraints=columns.constraint,
-        effort=training.effort,  # type: ignore[arg-type]
-        mechanism=training.said_of_mechanism(),
+    imputer = known
+    if imputer is None:
+        imputer = VSAEImputer(
+            schema=specs or None,
+            missing_values=columns.missing_codes(),
+            structural=columns.conditions() or None,
+            constraints=columns.constraint,
+        )
+        imputer.notations_ = {name: n for name, n in source.notations.items() if type(n).__name__ in NOTATIONS}
+    if known is None or training.mechanism:
+        imputer.set_params(mechanism=training.said_of_mechanism())
+    return imputer.set_params(
+        effort=training.effort,
         config={"steps": training.steps} if training.steps else None,
         random_state=seed,
         verbose=not quiet,
         checkpoint_path=state,
     )
-    imputer.notations_ = {name: n for name, n in source.notations.items() if type(n).__name__ in NOTATIONS}
-    return imputer
 
 
 def report_fills(found: list[Fill], absent: list[Any], quiet: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.data.schema import DISCRETE, Block, Family, Kind, Schema, SchemaError, Variable
+from vsae.data.schema import DISCRETE, Block, Family, Schema, SchemaError, Variable
 
 Columns = Mapping[str, NDArray[Any]]  # variable name → (n,), (n, d) for a vector, (n, C, H, W) for an image
 Mask = NDArray[np.bool_]  # (n, M) over attributes, True = observed
@@ -95,11 +95,11 @@ def _checked_numbers(block: Block, x: NDArray[np.float64], observed: Mask) -> ND
     _refuse(seen & np.isinf(x), block, x, "in an observed cell; mark the cell missing or give a finite number")
     if block.family is Family.VECTOR:
         return x
-    low, high = bounds_of(block)
+    low, high = block.bounds
     with np.errstate(invalid="ignore"):
         outside = (x < low) | (x > high)
-        broken = are_counts(block) & (x != np.rint(x))
-        negative = are_logarithmic(block) & (x <= 0)
+        broken = block.counts & (x != np.rint(x))
+        negative = block.logarithmic & (x <= 0)
     _refuse(observed & outside, block, x, "lies outside the bounds; widen min/max or drop them")
     _refuse(observed & broken, block, x, "is no whole number; use kind real or positive instead of count")
     _refuse(observed & negative, block, x, "is not above zero; use kind real, with min=0 if zero is the least")
@@ -110,18 +110,3 @@ def _refuse(bad: NDArray[np.bool_], block: Block, x: NDArray[Any], why: str) -> 
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         raise SchemaError(f"attribute {block.variables[where[1]].name!r}, row {where[0]}: {x[where]} {why}")
-
-
-def are_logarithmic(block: Block) -> NDArray[np.bool_]:
-    flags = np.array([variable.kind is Kind.POSITIVE for variable in block.variables])
-    return flags[:, None] if block.family is Family.VECTOR else flags
-
-
-def are_counts(block: Block) -> NDArray[np.bool_]:
-    return np.array([variable.kind is Kind.COUNT for variable in block.variables])
-
-
-def bounds_of(block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    low = np.array([-np.inf if v.min is None else v.min for v in block.variables], dtype=np.float64)
-    high = np.array([np.inf if v.max is None else v.max for v in block.variables], dtype=np.float64)
-    return low, high

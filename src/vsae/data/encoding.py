@@ -13,7 +13,7 @@ pass through unchanged, and so do pixels: numbers in [0, 1], or bytes, which are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -24,9 +24,6 @@ from vsae.data.batch import Batch
 from vsae.data.columns import (
     Columns,
     Mask,
-    are_counts,
-    are_logarithmic,
-    bounds_of,
     check_mask,
     stack,
     stack_images,
@@ -40,6 +37,9 @@ MOST_DECIMALS = 7  # numbers with so many come as they are
 _DECIMALS = range(-3, MOST_DECIMALS)  # that numbers may have
 _POINT_MASS = 0.3  # of a column's cells have the same value: the one rule, which draws go by, too
 _HIT = 1e-5  # standard units; float32 has seven digits
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)  # of Gauss–Hermite quadrature
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_NODES_NUMBERS = 2**17  # of several nodes at once: a megabyte
 _SLIVER = 1e-3  # half-width, in standard units, of the interval that an unrounded number stands for
 
 
@@ -78,6 +78,21 @@ class Encoding:
             low[block.name] = np.nan_to_num(np.fmin.reduce(y, axis=0), nan=0.0)
             high[block.name] = np.nan_to_num(np.fmax.reduce(y, axis=0), nan=0.0)
         return cls(schema, loc, scale, low, high, decimals, point_mass, scaling)
+
+    def widened(self, columns: Columns, mask: Mask) -> Encoding:
+        """The same units, for values as far out and as fine as those of more rows."""
+        other = Encoding.fit(self.schema, columns, mask, self.scaling)
+        low, high, decimals = dict(self.low), dict(self.high), dict(self.decimals)
+        for block in self.schema.standardised_blocks:
+            name, shown = block.name, np.asarray(mask[:, list(block.attributes)].any(axis=0))
+            seen = shown[:, None] if block.family is Family.VECTOR else shown
+            ends = (other._unstandardise(block, end[name]) for end in (other.low, other.high))
+            least, most = (self._standardise(block, end) for end in ends)
+            low[name] = np.where(seen, np.minimum(low[name], least), low[name])
+            high[name] = np.where(seen, np.maximum(high[name], most), high[name])
+            finer = np.maximum(decimals[name], other.decimals[name])
+            decimals[name] = np.where(shown, finer, decimals[name])
+        return replace(self, low=low, high=high, decimals=decimals)
 
     def encode(self, columns: Columns, mask: Mask) -> Batch:
         """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""
@@ -130,12 +145,12 @@ class Encoding:
         mean = np.asarray(mean, dtype=np.float64)
         if self.affine(name):
             return self._unstandardise(block, np.clip(mean, low, high))
-        nodes, weights = np.polynomial.hermite_e.hermegauss(9)
-        seen = (np.clip(mean + t * std, low, high) for t in nodes)
-        points = (self._within(block, _unwarp(block, self._unstandardise(block, y))) for y in seen)
-        return np.asarray(
-            sum(w * point for w, point in zip(weights / weights.sum(), points, strict=True)), dtype=np.float64
-        )
+        found, at_once = np.zeros(mean.shape), max(1, _NODES_NUMBERS // max(1, mean.size))
+        for first in range(0, len(_NODES), at_once):
+            node, weight = (x[first : first + at_once] for x in (_NODES, _WEIGHTS))
+            y = np.clip(mean + np.multiply.outer(node, np.broadcast_to(std, mean.shape)), low, high)
+            found += np.tensordot(weight, self.natural(block, y), axes=1)
+        return found
 
     @property
     def has_point_mass(self) -> dict[str, list[bool]]:
@@ -144,7 +159,7 @@ class Encoding:
 
     def affine(self, name: str) -> bool:
         """Whether the block's variables are only shifted and scaled, and unbounded."""
-        return not any(v.kind is Kind.POSITIVE or v.bounded for v in self.schema.block[name].variables)
+        return self.schema.block[name].affine
 
     def natural(self, block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, variables) in natural units, inside the bounds, not rounded."""
@@ -153,7 +168,7 @@ class Encoding:
     def admissible(self, name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """The nearest values that the block's variables can take: whole numbers for counts, inside the bounds."""
         block = self.schema.block[name]
-        return self._within(block, np.where(are_counts(block), np.rint(x), x))
+        return self._within(block, np.where(block.counts, np.rint(x), x))
 
     def log_jacobian(self, columns: Columns, mask: Mask) -> dict[str, NDArray[np.float64]]:
         """log |dy/dx| per continuous cell: add it to a log-density in y to get the log-density in x."""
@@ -161,11 +176,11 @@ class Encoding:
         for block in self.schema.standardised_blocks:
             x, log_scale = stack(block, columns, mask), np.log(self.scale[block.name])
             if block.family is Family.INTERVAL:  # counts and bounds have probabilities; slivers divide by their width
-                low, high = bounds_of(block)
-                inside = ~are_counts(block) & (x > low) & (x < high)
+                low, high = block.bounds
+                inside = ~block.counts & (x > low) & (x < high)
                 slope = np.where(inside, -np.log(2 * _SLIVER) - log_scale, 0.0)
             else:
-                slope = np.where(are_logarithmic(block), -np.log(np.where(x > 0, x, 1.0)), 0.0) - log_scale
+                slope = np.where(block.logarithmic, -np.log(np.where(x > 0, x, 1.0)), 0.0) - log_scale
             out[block.name] = np.where(np.isnan(x), 0.0, slope)
         return out
 
@@ -198,17 +213,17 @@ class Encoding:
         """Of a number: the decimals of values seen (`MOST_DECIMALS` or more: any), and its least and greatest value."""
         block = next(block for block in self.schema.number_blocks if any(v.name == name for v in block.variables))
         j = [v.name for v in block.variables].index(name)
-        digits, (low, high) = int(self.decimals[block.name][j]), bounds_of(block)
-        least = np.nextafter(0.0, 1.0) if are_logarithmic(block)[j] else low[j]
+        digits, (low, high) = int(self.decimals[block.name][j]), block.bounds
+        least = np.nextafter(0.0, 1.0) if block.logarithmic[j] else low[j]
         return digits, float(least), float(high[j])
 
     def _within(self, block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.clip(x, *bounds_of(block)) if block.family is Family.INTERVAL else x
+        return np.clip(x, *block.bounds) if block.family is Family.INTERVAL else x
 
     def _edges(self, block: Block, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        low, high = bounds_of(block)
+        low, high = block.bounds
         sliver = _SLIVER * self.scale[block.name]
-        half = np.where(are_counts(block), np.maximum(0.5, sliver), sliver)  # in float32 less would vanish
+        half = np.where(block.counts, np.maximum(0.5, sliver), sliver)  # in float32 less would vanish
         y, half = self._standardise(block, x), half / self.scale[block.name]
         lower = np.where(x <= low, -_BEYOND, y - half)
         upper = np.where(x >= high, _BEYOND, y + half)
@@ -224,12 +239,12 @@ def as_dtype(variable: Variable, x: NDArray[Any], dtype: np.dtype[Any]) -> NDArr
 
 def _warp(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """g(x)."""
-    positive = are_logarithmic(block)
+    positive = block.logarithmic
     return np.where(positive, np.log(np.where(positive, x, 1.0)), x) if positive.any() else x
 
 
 def _unwarp(block: Block, y: NDArray[np.float64]) -> NDArray[np.float64]:
-    positive = are_logarithmic(block)
+    positive = block.logarithmic
     if not positive.any():
         return y
     return np.where(positive, np.exp(np.where(positive, np.clip(y, -700.0, 700.0), 0.0)), y)

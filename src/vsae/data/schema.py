@@ -2,7 +2,7 @@
 
 A *variable* is one column: it has a kind, and so a likelihood. An *attribute* is the paper's x_i, one or more
 variables that are seen or missing together: it has one bit of the mask and one latent z_i. Most attributes hold
-one variable. Only the standard library is used here.
+one variable.
 
 >>> schema = Schema([real("age"), categorical("colour", 3), group("pressure", positive("upper"), positive("lower"))])
 >>> len(schema), [v.name for v in schema.variables]
@@ -20,6 +20,9 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 NameT = TypeVar("NameT", bound=Hashable)
 
@@ -150,7 +153,7 @@ class Block:
     variables: tuple[Variable, ...]
     attributes: tuple[int, ...]  # for each variable, the index of its attribute
 
-    @property
+    @cached_property
     def name(self) -> str:
         pixels = self.variables[0].pixels
         return self.family.value + "x".join(map(str, self.event)) + (f"-{pixels}" if pixels != "gaussian" else "")
@@ -167,6 +170,29 @@ class Block:
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple(variable.size for variable in self.variables)
+
+    @cached_property
+    def logarithmic(self) -> NDArray[np.bool_]:
+        """Of each variable, whether it is read as its logarithm: (variables,), of vectors (variables, 1)."""
+        flags = np.array([variable.kind is Kind.POSITIVE for variable in self.variables])
+        return flags[:, None] if self.family is Family.VECTOR else flags
+
+    @cached_property
+    def counts(self) -> NDArray[np.bool_]:
+        """Of each variable, whether it counts."""
+        return np.array([variable.kind is Kind.COUNT for variable in self.variables])
+
+    @cached_property
+    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The least and the greatest value of each variable, ∓∞ where there is none."""
+        low = np.array([-np.inf if v.min is None else v.min for v in self.variables], dtype=np.float64)
+        high = np.array([np.inf if v.max is None else v.max for v in self.variables], dtype=np.float64)
+        return low, high
+
+    @cached_property
+    def affine(self) -> bool:
+        """Whether the variables are only shifted and scaled, and unbounded."""
+        return not any(v.kind is Kind.POSITIVE or v.bounded for v in self.variables)
 
     def __len__(self) -> int:
         return len(self.variables)

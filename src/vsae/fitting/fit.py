@@ -11,6 +11,7 @@ from vsae.data.schema import Schema
 from vsae.fitting.blending import blend_with_trees, refit_trees
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
+from vsae.fitting.start import Start
 from vsae.fitting.steps import (
     FitData,
     TrainingStates,
@@ -44,8 +45,11 @@ def fit(
     device: torch.device | str | None = None,
     callback: Callback | None = None,
     checkpoint_path: str | os.PathLike[str] | None = None,
+    start: Start | None = None,
 ) -> FittedVSAE:
     """Fit a VSAE to a table with missing cells, which may hide by their own value as the mechanism says.
+
+    With a `start`, from where another fit of the same columns stands.
 
     >>> import numpy as np
     >>> from vsae.data.schema import real
@@ -59,14 +63,17 @@ def fit(
     """
     check_mechanism(mechanism, {variable.name: variable for variable in schema.variables})  # before a long training
     config = config or config_for(schema, len(mask), gpu=resolve_device(device).type == "cuda")
-    data = FitData.of(schema, columns, mask, config, device)
+    if start is not None:
+        config = start.config(config)
+    data = FitData.of(schema, columns, mask, config, device, start)
     states = TrainingStates.beside(checkpoint_path)
-    model, parts = split(VSAE, data, config, seed)
+    model, parts = split(VSAE if start is None else start.model, data, config, seed, start)
     fitted = FittedVSAE(model, data.encoding, turns=turns_of(schema, data.batch))
     with kept_if_diverged(fitted):
         fitted.history = train(
             model, parts.training, parts.held_out,
             learn=learn, seed=parts.seed, callback=callback, checkpoint_path=states.training,
+            config=None if start is None else start.gentle(config), goes_on=start is not None,
         )  # fmt: skip
         fitted.blend, folds = blend_with_trees(fitted, parts.training, seed)
         assessed = assess(fitted, data, parts, folds, seed)

@@ -36,6 +36,7 @@ _SIZES_ON_GPU = {
 }
 _FEW_ROWS_FOR_GPU = 1000  # which a wider network would learn by heart; they have the sizes of the next effort
 _FEWEST_STEPS = 150  # a table of 50 rows still needs the learning rate to rise and fall
+_MOST_CELLS, _FEWEST_IN_BATCH = 2**16, 32  # of a batch: a wide row teaches much, and takes long
 _LONG = 4000  # rows; what is longer has more to tell than a few passes bring out, and is given steps in proportion
 
 
@@ -61,7 +62,7 @@ def config_for(
     settings: dict[str, Any] = {
         "members": size.members,
         "steps": steps,
-        "batch_size": size.batch_size,
+        "batch_size": min(size.batch_size, max(_FEWEST_IN_BATCH, _MOST_CELLS // len(schema))),
         "evaluate_every": max(10, steps // 16),
         "collective": NetShape(size.width, 1, residual=True),
         "data_net": NetShape(size.width, 1, residual=True),

@@ -24,6 +24,7 @@ from vsae.data.remasking import remask
 from vsae.data.schema import Kind, Schema
 from vsae.fitting.blending import Fold
 from vsae.fitting.fitted import FittedModel
+from vsae.fitting.start import Start
 from vsae.generation.marginals import MarginalMap
 from vsae.generation.rows import RowGenerator, generating_members
 from vsae.imputation import held_out
@@ -58,10 +59,19 @@ class FitData(NamedTuple):
 
     @classmethod
     def of(
-        cls, schema: Schema, columns: Columns, mask: Mask, config: VSAEConfig, device: torch.device | str | None
+        cls,
+        schema: Schema,
+        columns: Columns,
+        mask: Mask,
+        config: VSAEConfig,
+        device: torch.device | str | None,
+        start: Start | None = None,
     ) -> FitData:
         device = resolve_device(device)
-        encoding = Encoding.fit(schema, columns, mask, config.scaling)
+        if start is None:
+            encoding = Encoding.fit(schema, columns, mask, config.scaling)
+        else:
+            encoding = start.fitted.encoding.widened(columns, mask)
         return cls(columns, mask, encoding, encoding.encode(columns, mask).to(device))
 
     @property
@@ -111,7 +121,11 @@ def kept_if_diverged(fitted: FittedModel[Any]) -> Iterator[None]:
 
 
 def split(
-    build: Callable[[Schema, VSAEConfig], ModelT], data: FitData, config: VSAEConfig, seed: int
+    build: Callable[[Schema, VSAEConfig], ModelT],
+    data: FitData,
+    config: VSAEConfig,
+    seed: int,
+    start: Start | None = None,
 ) -> tuple[ModelT, Split]:
     """A model that has seen what it may see before training, and the cells it trains on and is judged by."""
     device = data.batch.mask.device
@@ -119,7 +133,10 @@ def split(
         model = build(data.schema, config).to(device)
         training, held_out = withhold(data.schema, data.batch, config)
         training_seed = int(torch.randint(2**31, (1,)))  # before anything is drawn on the device
-        model.fit_statistics(training)
+        if start is None:
+            model.fit_statistics(training)
+        else:
+            model.update_statistics(training, start.share(training.rows))
         return model, Split(training, held_out, training_seed)
 
 

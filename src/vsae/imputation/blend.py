@@ -19,7 +19,7 @@ from torch import Tensor
 
 from vsae.data.batch import Batch
 from vsae.data.encoding import Encoding
-from vsae.data.schema import DISCRETE, Schema
+from vsae.data.schema import Schema
 from vsae.imputation.residual_quantiles import Moments
 from vsae.imputation.shrinkage import Estimates
 from vsae.model.forest import Fill, Forest
@@ -107,16 +107,17 @@ def in_natural_units(
     encoding: Encoding, said: Mapping[str, Said], std: Mapping[str, float]
 ) -> dict[str, NDArray[np.float64]]:
     """What trees say: means of numbers, given how wide their errors are, and probabilities of levels."""
-    out = {}
-    for block in encoding.schema.blocks:
-        for j, variable in enumerate(block.variables):
-            if variable.name not in said:
-                continue
-            x = _array(said[variable.name].value)
-            if block.family not in DISCRETE:
-                every = np.repeat(x[:, None], len(block), axis=1)
-                x = encoding.expected(block.name, every, np.full(len(block), std.get(variable.name, 0.0)))[:, j]
-            out[variable.name] = x
+    out = {name: _array(value) for name, (_, value) in said.items()}
+    rows = {name: place.cpu().numpy() for name, (place, _) in said.items()}
+    for block in encoding.schema.number_blocks:
+        names = [v.name for v in block.variables]
+        asked = [j for j, name in enumerate(names) if name in said]
+        if asked:
+            every = np.zeros((1 + max(int(rows[names[j]].max()) for j in asked), len(block)))
+            for j in asked:
+                every[rows[names[j]], j] = out[names[j]]
+            means = encoding.expected(block.name, every, np.array([std.get(name, 0.0) for name in names]))
+            out |= {names[j]: means[rows[names[j]], j] for j in asked}
     return out
 
 

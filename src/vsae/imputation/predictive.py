@@ -88,9 +88,11 @@ def predict(
         if block in imputer.schema.standardised_blocks
     }
     levels: dict[str, NDArray[np.float64]] = {}
+    wanted = _names(blocks, attributes)
     for block in blocks:
         if block.family in DISCRETE:
-            levels |= per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
+            shares = per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
+            levels |= {name: share for name, share in shares.items() if name in wanted}
     if imputer.blend is not None and by_trees:
         said = imputer.blend.predict(batch, fill_of(imputer.schema, draws, noise.samples), by_trees)
         numbers = imputer.blend.moments(imputer.schema, numbers, said)

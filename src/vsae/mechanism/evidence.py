@@ -34,6 +34,7 @@ _RIDGE_OF_NUMBERS = (0.1,)
 _RIDGE_OF_PREDICTION = 10.0
 _FOLDS = 5  # of rows, each predicted by the others
 _SIMULATED = 200  # masks of either kind
+_MOST_SIMULATED_BY = 500  # columns: random ones of a wide table
 _OTHERS = 0.7  # at most so strong, beside the own value, is what else a self-masking column depends on
 _BANDWIDTH = 0.08  # of the densities of shares
 _LEAST_DENSITY = 1e-3
@@ -139,29 +140,25 @@ def _simulated_shares(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """R² of log odds over the own predictions: of log odds that depend on random others, and on the own value.
 
-    Log odds are sums of columns (standardised, all of them), so second moments are all it takes.
+    Log odds are sums of columns, which are standardised.
     """
-    k, p = predicted.shape[1], values.shape[1]
-    columns = np.concatenate([predicted, values], axis=1)
-    moments = columns.T @ columns / len(columns)
-    root = np.linalg.cholesky(moments[:k, :k] + 1e-6 * np.eye(k))
+    if values.shape[1] > _MOST_SIMULATED_BY:
+        values = values[:, rng.permutation(values.shape[1])[:_MOST_SIMULATED_BY]]
+    n, p = values.shape
+    root = np.linalg.cholesky(predicted.T @ predicted / n + 1e-6 * np.eye(predicted.shape[1]))
 
-    def unit(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weights (k + p, simulated) of sums with std 1."""
-        variance = ((moments @ weights) * weights).sum(axis=0)
-        return np.asarray(weights / np.sqrt(np.maximum(variance, 1e-12)), dtype=np.float64)
+    def unit(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, simulated), with std 1."""
+        return np.asarray(sums / np.sqrt(np.maximum((sums**2).mean(axis=0), 1e-12)), dtype=np.float64)
 
-    def share(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        onto = np.linalg.solve(root, moments[:k] @ unit(weights))
+    def share(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        onto = np.linalg.solve(root, predicted.T @ unit(sums) / n)
         return np.asarray((onto**2).sum(axis=0), dtype=np.float64)
 
-    def of_others(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.concatenate([np.zeros((k, _SIMULATED)), weights])
-
     kept = rng.random((p, _SIMULATED)).argsort(axis=0) < rng.integers(1, p + 1, _SIMULATED)
-    by_others = of_others(rng.normal(size=(p, _SIMULATED)) * kept)
-    own = unit(np.concatenate([rng.normal(size=(k, _SIMULATED)), np.zeros((p, _SIMULATED))]))
-    beside = rng.uniform(0.0, _OTHERS, _SIMULATED) * unit(of_others(rng.normal(size=(p, _SIMULATED))))
+    by_others = values @ (rng.normal(size=(p, _SIMULATED)) * kept)
+    own = unit(predicted @ rng.normal(size=(predicted.shape[1], _SIMULATED)))
+    beside = rng.uniform(0.0, _OTHERS, _SIMULATED) * unit(values @ rng.normal(size=(p, _SIMULATED)))
     return share(by_others), share(np.sqrt(explained) * own + beside)
 
 

@@ -10,7 +10,7 @@ draws follow from the rest of the row, and its own value adds nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ _LEAST_EXCESS = 1e-3  # over what chance explains: with so little, a mask depend
 _FARTHEST = 4.0  # standard deviations
 _MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 2000, 500, 150_000  # that are drawn to fit them: bounds the time
 _MOST_DRAWS = 5  # of few rows
+_WIDE, _TURNS_OF_WIDE = 256, 8  # columns, of which more are drawn together: a regression has few of them
 _LEAST_STD = 1e-6
 _LEAST = 1e-300  # probability
 _NEVER = 30.0  # log odds of a column that never misses a cell are as far below 0
@@ -146,7 +147,9 @@ def fit_mask_regressions(imputer: Imputer[Any], columns: Columns, mask: Mask, se
     most = min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // mask.shape[1]))
     rows = np.sort(np.random.default_rng(seed).permutation(len(mask))[:most])
     some = {name: np.asarray(x)[rows] for name, x in columns.items()}
-    n = min(_MOST_DRAWS, most // len(rows))
+    n = max(1, min(_MOST_DRAWS, most // len(rows), _MOST_CELLS // mask[rows].size))
+    if imputer.turns is not None and mask.shape[1] > _WIDE:
+        imputer = replace(imputer, turns=imputer.turns * _TURNS_OF_WIDE // (imputer.turns.max() + 1))
     tables = draw(imputer, some, mask[rows], n, seed=seed, images=False)
     return MaskRegressions.fit(imputer.encoding, tables, mask[rows])
 

@@ -11,6 +11,7 @@ conditional mean of the missing entries given the observed ones. A table without
 
 from __future__ import annotations
 
+import copy
 import itertools
 
 import torch
@@ -74,17 +75,32 @@ class GaussianImputation(nn.Module):
         self.scale.copy_(scale)
         self.covariance.copy_(covariance)
         if len(self.moments):
-            part = data.take(some), None if features is None else features[some]
-            self.moments.copy_(self._second_moments(*part, seen[some]) * (len(x) / len(some)))
+            self.moments.copy_(self._second_moments(data, features))
 
-    def _second_moments(self, data: Batch, features: Tensor | None, seen: Tensor) -> Tensor:
+    @torch.no_grad()
+    def update(self, data: Batch, features: Tensor | None, share: float) -> None:
+        """By more rows (n, …), a share of all that were seen: moments are pooled, in the scale that they had."""
+        new = copy.deepcopy(self)
+        new.fit(data, features)
+        unit, shift = new.scale / self.scale, (new.centre - self.centre) / self.scale
+        between = share * (1 - share) * torch.outer(shift, shift)
+        self.covariance.lerp_(new.covariance * torch.outer(unit, unit), share).add_(between)
+        self.centre.add_(share * shift * self.scale)
+        if len(self.moments):
+            self.moments.mul_(float(share < 1)).add_(self._second_moments(data, features))
+
+    def _second_moments(self, data: Batch, features: Tensor | None) -> Tensor:
         """For every number, Σ φφᵀ over the rows that show it, φ = (1, all entries, estimated where missing).
 
         What a linear regression of that number knows of its slopes: see parameter_uncertainty.py.
         """
-        entries = self(data, features).double()
+        some = torch.linspace(0, data.rows - 1, min(data.rows, _MOST_ROWS), device=data.mask.device).long()
+        part = data.take(some)
+        seen = part.mask[:, self.owner].double()
+        entries = self(part, None if features is None else features[some]).double()
         row = torch.cat([torch.ones_like(entries[:, :1]), entries], dim=1)
-        return torch.stack([(row * shown[:, None]).T @ row for shown in seen[:, : len(self.moments)].T])
+        moments = torch.stack([(row * shown[:, None]).T @ row for shown in seen[:, : len(self.moments)].T])
+        return moments * (data.rows / len(some))
 
     def scores(self, estimate: Tensor, numbers: int) -> Tensor:
         """The normal scores of the numbers, which are the first entries."""
@@ -122,7 +138,7 @@ def _solve(covariance: Tensor, x: Tensor, seen: Tensor, steps: int) -> Tensor:
     x, seen = (part.flatten(0, -2).T.contiguous() for part in (x, seen))  # (D, rows): a sum over D adds whole vectors
     w, residual, direction = torch.zeros_like(x), x.clone(), x.clone()
     square = (x * x).sum(0)
-    for _ in range(steps):
+    for _ in range(min(steps, len(x))):  # as many as there are entries would do, if numbers were exact
         product = (covariance @ direction).mul_(seen)
         step = square / (direction * product).sum(0).clamp_min_(1e-12)
         w.addcmul_(step, direction)

@@ -150,6 +150,9 @@ class LatentModel(nn.Module, ABC):
             total = torch.einsum("ni,nichw->ichw", seen, data.values[head.block])
             head.begin_at(total / seen.sum(0).clamp_min(1).view(-1, 1, 1, 1))
 
+    def update_statistics(self, data: Batch, share: float) -> None:
+        """By more rows (n, …), a share of all that were seen: of that, what weights do not depend on."""
+
     def prepare(self, batch: Batch) -> Batch:
         """What of a training step does not depend on weights, done for several steps at once, (steps, E, B, …)."""
         return batch

@@ -82,6 +82,13 @@ class VSAE(LatentModel):
         if self.config.remask_rates == "as_missing":
             self.remask_weights.copy_(remask_weights(data.mask))
 
+    def update_statistics(self, data: Batch, share: float) -> None:
+        if self.gaussian.width:
+            usable = data.with_mask(data.usable)
+            self.gaussian.update(usable, self.number_features(usable), share)
+        if self.config.remask_rates == "as_missing":
+            self.remask_weights.lerp_(remask_weights(data.mask), share)
+
     def prepare(self, batch: Batch) -> Batch:
         """Hide some of what is known, so that there is something to predict, and read the rest."""
         if batch.visible is not None:

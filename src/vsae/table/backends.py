@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vsae.table.cells import Bools, Cells, Storage, Unmodelled, coded, object_nulls, recognise, usual_exponent
 
-Column = Any  # nw.Series or one-dimensional np.ndarray: whatever the backend at hand understands
+Column = Any  # nw.Series, pd.Series or one-dimensional np.ndarray: whatever the backend at hand understands
 
 
 class Backend(ABC):

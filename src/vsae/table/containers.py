@@ -42,7 +42,9 @@ class View:
 
 
 def view_of(X: Any) -> View:
-    """The table X, or a `TableError` that says what it should have been."""
+    """The table X, or a `TableError` that says what it should have been; a view is its own."""
+    if isinstance(X, View):
+        return X
     X = nw.to_native(X, pass_through=True)
     if isinstance(X, Mapping):
         return _view_dict(X)
@@ -70,19 +72,23 @@ def _view_frame(frame: nw.DataFrame[Any]) -> View:
 
 
 def _view_pandas(X: Any) -> View:
-    """pandas takes any label for a column; narwhals sees their positions instead."""
     labels = [scalar(label) for label in X.columns]
     _refuse_repeated(labels)
-    keys = {label: str(j) for j, label in enumerate(labels)}
-    frame = nw.from_native(X.set_axis([*keys.values()], axis=1), eager_only=True)
+    place = {label: j for j, label in enumerate(labels)}
 
     def rebuild(changed: dict[Hashable, Column]) -> Any:
-        added = [label for label in changed if label not in keys]
-        names = keys | {label: f"+{j}" for j, label in enumerate(added)}
-        out = frame.with_columns(*(column.alias(names[label]) for label, column in changed.items())).to_native()
-        return out.set_axis(X.columns.append(library("pandas").Index(added)) if added else X.columns, axis=1)
+        added = [label for label in changed if label not in place]
+        out = X.set_axis(range(len(labels)), axis=1) if added else X.set_axis(X.columns, axis=1)
+        for label, column in changed.items():
+            cells = column if column.index is X.index else column.set_axis(X.index)
+            if label in place:
+                out.isetitem(place[label], cells)
+            else:
+                out.insert(len(out.columns), len(out.columns), cells)
+        return out.set_axis(X.columns.append(library("pandas").Index(added)), axis=1) if added else out
 
-    return View("pandas", {label: frame.get_column(key) for label, key in keys.items()}, len(X), rebuild)
+    columns = (column for _, column in X.items())  # of any labels
+    return View("pandas", dict(zip(labels, columns, strict=True)), len(X), rebuild)
 
 
 def _view_dict(X: Mapping[Any, Any]) -> View:

@@ -1,4 +1,4 @@
-"""Columns of pandas, polars and pyarrow: through narwhals as far as it goes, and then by each library's own means."""
+"""Columns of pandas, by its own means, and of polars and pyarrow: through narwhals as far as it goes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _categories(columns: Sequence[Column]) -> NDArray[np.object_]:
     return objects(value for column in columns for value in column.cat.get_categories().to_list())
 
 
-def _lacking(categories: Iterable[Any], values: NDArray[Any]) -> list[Any]:
+def _lacking(categories: Iterable[Any], values: Iterable[Any]) -> list[Any]:
     """The values that are not among the categories, once each."""
     known = set(categories)
     return [value for value in dict.fromkeys(values.tolist()) if value not in known]
@@ -86,28 +86,52 @@ def _lacking(categories: Iterable[Any], values: NDArray[Any]) -> list[Any]:
 
 @final
 class Pandas(_Frames, HoldsArrays):
+    """Columns are pandas' own series: through narwhals, one row of a table would take ten times as long."""
+
     name: ClassVar[str] = "pandas"
     unreadable: ClassVar[dict[str, str]] = {"Sparse": "call .sparse.to_dense()"}
 
-    def order(self, column: Column) -> list[Any] | None:
-        dtype = self.dtype(column)
-        return list(dtype.categories) if isinstance(dtype, self.library.CategoricalDtype) and dtype.ordered else None
+    def nulls(self, column: Column) -> Bools:
+        if column.dtype.kind != "f":
+            return np.array(self.library.isna(column.array), dtype=np.bool_)
+        return np.isnan(column.to_numpy(dtype=np.float64, na_value=np.nan))  # pandas takes a NaN for a number, or not
 
     def raw(self, column: Column, present: Bools) -> NDArray[Any]:
-        if isinstance(
-            self.dtype(column), self.library.DatetimeTZDtype
-        ):  # narwhals does not know the names of all zones
-            return column.to_native().dropna().dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
-        return super().raw(column, present)
+        dtype = column.dtype
+        if isinstance(dtype, np.dtype):
+            return column.to_numpy()[present]
+        if isinstance(dtype, self.library.CategoricalDtype):
+            return np.asarray(dtype.categories)[column.array.codes[present]]
+        if isinstance(dtype, self.library.StringDtype):
+            return np.asarray(column.array[present], dtype=object)
+        if isinstance(dtype, self.library.DatetimeTZDtype):  # narwhals does not know the names of all zones
+            return column[present].dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+        return super().raw(_wrap(column), present)
+
+    def categorical(self, column: Column) -> bool:
+        return isinstance(column.dtype, self.library.CategoricalDtype)
+
+    def order(self, column: Column) -> list[Any] | None:
+        return list(column.dtype.categories) if self.categorical(column) and column.dtype.ordered else None
 
     def target(self, column: Column) -> np.dtype[Any]:
-        dtype = self.dtype(column)
+        dtype = column.dtype
+        if isinstance(dtype, np.dtype):
+            return dtype.newbyteorder("=") if dtype.kind in "biufMm" else np.dtype(object)
         if isinstance(dtype, self.library.DatetimeTZDtype):
             return np.dtype(f"M8[{dtype.unit}]")
-        return np.dtype(object) if dtype == "object" else super().target(column)
+        if isinstance(dtype, self.library.StringDtype):
+            return np.dtype(str)
+        return np.dtype(object) if self.categorical(column) else super().target(_wrap(column))
+
+    def dtype(self, column: Column) -> Any:
+        return nw.to_native(column, pass_through=True).dtype
+
+    def table(self, columns: dict[Hashable, Column]) -> Any:
+        return self.library.DataFrame(columns)
 
     def describe(self, column: Column) -> Any:
-        return self._describe(self.dtype(column))
+        return self._describe(column.dtype)
 
     def _describe(self, dtype: Any) -> Any:
         if isinstance(dtype, self.library.CategoricalDtype):
@@ -120,7 +144,7 @@ class Pandas(_Frames, HoldsArrays):
         return str(dtype)
 
     def empty(self, described: Any) -> Column:
-        return _wrap(self.library.Series([], dtype=self._dtype(described)))
+        return self.library.Series([], dtype=self._dtype(described))
 
     def _dtype(self, described: Any) -> Any:
         if not isinstance(described, dict):
@@ -132,22 +156,37 @@ class Pandas(_Frames, HoldsArrays):
 
     def new(self, values: NDArray[Any], like: Column | None) -> Column:
         if like is None:
-            return _wrap(self.library.Series(values))
-        dtype = self.dtype(like)
+            return self.library.Series(values)
+        dtype = like.dtype
         series = self.library.Series(values, dtype=object if dtype == "object" else None)
         if isinstance(dtype, self.library.DatetimeTZDtype):
             series = series.dt.tz_localize("UTC")
-        return _wrap(series.astype(dtype))
+        return series.astype(dtype)
 
     def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
-        native = column.to_native().copy()
-        if isinstance(native.dtype, self.library.CategoricalDtype):
-            native = native.astype(self._widened(native.dtype, values))
-        native.iloc[where] = self.new(values, _wrap(native)).to_native().array  # pandas 2 trips over some Series
-        return _wrap(native)
+        dtype = column.dtype
+        if isinstance(dtype, np.dtype):
+            cells = column.to_numpy(copy=True)
+            cells[where] = values
+        elif isinstance(dtype, self.library.CategoricalDtype):
+            cells = self._filled_codes(column.array, where, values.tolist())
+        else:
+            cells = column.array.copy()
+            cells[where] = self.new(values, column).array
+        return self._like(column, cells)
 
-    def _widened(self, dtype: Any, values: NDArray[Any]) -> Any:
-        """The dtype with all of `values` among its categories, which stay of the dtype they are of."""
+    def _like(self, column: Column, cells: Any) -> Column:
+        return self.library.Series(cells, index=column.index, name=column.name, dtype=cells.dtype, copy=False)
+
+    def _filled_codes(self, cells: Any, where: NDArray[np.int64], values: list[Any]) -> Any:
+        """A categorical with all of `values` among its categories, which stay of the dtype they are of."""
+        dtype = self._widened(cells.dtype, values)
+        place = {category: code for code, category in enumerate(dtype.categories)}
+        codes = cells.codes.astype(np.int64)
+        codes[where] = [place[value] for value in values]
+        return self.library.Categorical.from_codes(codes, dtype=dtype)
+
+    def _widened(self, dtype: Any, values: Iterable[Any]) -> Any:
         lacking = _lacking(dtype.categories, values)
         if not lacking:
             return dtype
@@ -155,21 +194,18 @@ class Pandas(_Frames, HoldsArrays):
         return self.library.CategoricalDtype(categories, dtype.ordered)
 
     def fill_objects(self, column: Column, where: NDArray[np.int64], values: NDArray[np.object_]) -> Column:
-        native = column.to_native()
-        cells = put_objects(native.astype(object).to_numpy(copy=True), where, values)
-        return _wrap(self.library.Series(cells, index=native.index, name=native.name, dtype=object))
+        return self._like(column, put_objects(column.astype(object).to_numpy(copy=True), where, values))
 
     def with_nulls(self, column: Column, where: Bools) -> Column:
-        native = column.to_native()
-        if isinstance(native.dtype, np.dtype) and native.dtype.kind in "biu":  # numpy's integers have no null
-            native = native.convert_dtypes()
-        return _wrap(native.where(~where, None if native.dtype == "object" else self.library.NA))
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":  # numpy's integers have no null
+            column = column.convert_dtypes()
+        return column.where(~where, None if column.dtype == "object" else self.library.NA)
 
     def concat(self, columns: Sequence[Column]) -> Column:
-        natives = [column.to_native() for column in columns]
         if self.categorical(columns[0]):
-            natives = [x.astype(self._widened(natives[0].dtype, _categories(columns))) for x in natives]
-        return _wrap(self.library.concat(natives, ignore_index=True))
+            every = [value for column in columns for value in column.cat.categories]
+            columns = [column.astype(self._widened(columns[0].dtype, every)) for column in columns]
+        return self.library.concat(columns, ignore_index=True)
 
 
 @final

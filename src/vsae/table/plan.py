@@ -220,16 +220,19 @@ class ColumnPlan:
 
     def _odd_numbers(self, x: NDArray[np.float64]) -> list[Oddity]:
         finite, (low, high) = np.isfinite(x), self._bounds
-        outside = f"lies outside {self.show(self.min) or '-∞'} … {self.show(self.max) or '∞'}"
         odd = [
             Oddity(~finite, "is not finite", "replace it or list it in missing_values"),
-            Oddity(finite & ((x < low) | (x > high)), outside, "widen the bounds or list it in missing_values"),
+            Oddity(finite & ((x < low) | (x > high)), self._outside, "widen the bounds or list it in missing_values"),
         ]
         if self.kind is Kind.COUNT:
             odd.append(Oddity(finite & (x != np.rint(x)), "is not a whole number", "use real"))
         if self.kind is Kind.POSITIVE:
             odd.append(Oddity(finite & (x <= 0), "is not above zero", "use real"))
         return odd
+
+    @cached_property
+    def _outside(self) -> str:
+        return f"lies outside {self.show(self.min) or '-∞'} … {self.show(self.max) or '∞'}"
 
     @property
     def _bounds(self) -> tuple[float, float]:

@@ -135,6 +135,26 @@ class Table:
             _warn(f"these cells come back as they are, and the model takes them for missing: {'; '.join(complaints)}")
         return Encoded(columns, mask, len(mask))
 
+    def encode_more(self, X: Any) -> Encoded:
+        """Likewise, of rows to learn beside those of fit: their columns, levels and bounds must be those of fit."""
+        view = view_of(X)
+        known = {label for _, label in self.located(view)}
+        anew = "or fit all rows anew"
+        for label in view.columns:
+            if label not in known:
+                raise TableError(f"column {label!r} was not in fit; drop it, {anew}")
+        for plan, label in self.located(view):
+            if plan.kind is not None and label not in view.columns:
+                raise TableError(
+                    f"column {label!r} is not in this table; add it, if need be with missing cells, {anew}"
+                )
+        columns, mask, complaints = self.read(view)
+        if complaints:
+            raise TableError(f"{complaints[0]}; make such cells missing, {anew}")
+        if not view.n:
+            raise TableError("the table has 0 rows; give at least one")
+        return Encoded(columns, mask, len(mask))
+
     def read(self, view: View) -> tuple[dict[str, NDArray[Any]], Bools, list[str]]:
         """Columns, mask, and what is to be said of odd cells."""
         columns: dict[str, NDArray[Any]] = {}

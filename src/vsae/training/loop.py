@@ -44,18 +44,22 @@ def train(
     config: VSAEConfig | None = None,
     callback: Callback | None = None,
     checkpoint_path: str | os.PathLike[str] | None = None,
+    goes_on: bool = False,
 ) -> History:
     """Fit `model` to `data` (n, …) in place; it ends with its best weights, in eval mode.
 
     `learn` says what a batch teaches. `config` holds the settings of this training, where they are not the model's own.
 
     With `checkpoint_path`, the state is written there at every evaluation; where it exists already, training goes on
-    from it, bit-identically on the CPU.
+    from it, bit-identically on the CPU. A model that `goes_on` has been trained before: its first weights are kept
+    where none become better.
     """
-    run = _Run(model, data, held_out, learn, config or model.config, seed, callback)
+    run = _Run(model, data, held_out, learn, config or model.config, seed, callback, goes_on)
     with private_rng(seed, run.device):
         if checkpoint_path is not None and Path(checkpoint_path).exists():
             run.restore(checkpoint_path)
+        elif goes_on and held_out is not None:
+            run.best_score = held_out.score(model)
         model.train()
         try:
             run.loop(checkpoint_path)
@@ -77,7 +81,9 @@ class _Run:
         config: VSAEConfig,
         seed: int,
         callback: Callback | None,
+        goes_on: bool = False,
     ) -> None:
+        self.goes_on = goes_on
         self.model, self.data, self.held_out, self.learn = model, data, held_out, learn
         self.config, self.callback = config, callback
         self.seed, self.start = seed, {name: value.detach().clone() for name, value in model.named_parameters()}
@@ -194,6 +200,8 @@ class _Run:
         digest = hashlib.sha256(json.dumps([self.config.to_json(), self.model.schema.to_json(), self.seed]).encode())
         batch = self.data
         tensors = {**batch.values, "mask": batch.mask, "usable": batch.usable}
+        if self.goes_on:  # else the seed decides what the first weights are
+            tensors |= self.start
         for name in sorted(tensors):
             digest.update(name.encode())
             digest.update(tensors[name].cpu().contiguous().numpy().data)

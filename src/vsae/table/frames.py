@@ -81,7 +81,7 @@ def _categories(columns: Sequence[Column]) -> NDArray[np.object_]:
 def _lacking(categories: Iterable[Any], values: Iterable[Any]) -> list[Any]:
     """The values that are not among the categories, once each."""
     known = set(categories)
-    return [value for value in dict.fromkeys(values.tolist()) if value not in known]
+    return [value for value in dict.fromkeys(values) if value not in known]
 
 
 @final
@@ -239,7 +239,7 @@ class Polars(_Frames):
     def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
         dtype = self.dtype(column)
         if isinstance(dtype, self.library.Enum):
-            wide = self.library.Enum([*dtype.categories, *_lacking(dtype.categories, values)])
+            wide = self.library.Enum([*dtype.categories, *_lacking(dtype.categories, values.tolist())])
             column = _wrap(column.to_native().cast(wide))
         return column.scatter(where, self.new(values, column))
 
@@ -327,7 +327,7 @@ class Arrow(_Frames):
         if not self._is_dictionary(dtype):
             return column
         dictionary = self._dictionary(column)
-        lacking = self.library.array(_lacking(dictionary.to_pylist(), values), type=dtype.value_type)
+        lacking = self.library.array(_lacking(dictionary.to_pylist(), values.tolist()), type=dtype.value_type)
         plain = column.to_native().cast(dtype.value_type)
         return self._encoded(plain, dtype, self.library.concat_arrays([dictionary, lacking]))
 

@@ -55,7 +55,7 @@ def _values(view: View, column: Any, pandas: Any) -> Any:
     if why:
         return None
     if view.backend.categorical(column):
-        levels = dict.fromkeys(column.cat.get_categories().to_list())
+        levels = dict.fromkeys(view.backend.categories(column))
         if view.container == "polars" and not isinstance(column.dtype, nw.Enum):
             levels = dict.fromkeys(sorted(levels))  # theirs is the order in which the program met them
         used = set(values.tolist())

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from vsae.analysis.long import long_columns, table_of
@@ -77,6 +76,4 @@ def _numeric(backend: Backend, column: Column) -> Column:
         numbers[observed] = values
         new = backend.new(numbers, None)
         return new if observed.all() else backend.with_nulls(new, ~observed)
-    if storage is Storage.TEXT and isinstance(column, nw.Series) and not observed.all():
-        return column if backend.categorical(column) else column.cast(nw.Categorical())
-    return column
+    return backend.as_categorical(column) if storage is Storage.TEXT and not observed.all() else column

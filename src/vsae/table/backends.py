@@ -53,6 +53,14 @@ class Backend(ABC):
     @abstractmethod
     def categorical(self, column: Column) -> bool: ...
 
+    def categories(self, column: Column) -> list[Any]:
+        """Of a categorical dtype, in its order."""
+        return []
+
+    def as_categorical(self, column: Column) -> Column:
+        """Where the library has such columns."""
+        return column
+
     @abstractmethod
     def order(self, column: Column) -> list[Any] | None:
         """The categories of an ordered categorical dtype."""

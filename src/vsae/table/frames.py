@@ -47,6 +47,12 @@ class _Frames(Backend):
     def categorical(self, column: Column) -> bool:
         return isinstance(column.dtype, nw.Categorical | nw.Enum)
 
+    def categories(self, column: Column) -> list[Any]:
+        return list(column.cat.get_categories().to_list())
+
+    def as_categorical(self, column: Column) -> Column:
+        return column if self.categorical(column) else column.cast(nw.Categorical())
+
     def target(self, column: Column) -> np.dtype[Any]:
         dtype = column.dtype
         if isinstance(dtype, nw.Datetime | nw.Duration):
@@ -110,6 +116,12 @@ class Pandas(_Frames, HoldsArrays):
 
     def categorical(self, column: Column) -> bool:
         return isinstance(column.dtype, self.library.CategoricalDtype)
+
+    def categories(self, column: Column) -> list[Any]:
+        return list(column.cat.categories)
+
+    def as_categorical(self, column: Column) -> Column:
+        return column if self.categorical(column) else column.astype("category")
 
     def order(self, column: Column) -> list[Any] | None:
         return list(column.dtype.categories) if self.categorical(column) and column.dtype.ordered else None
@@ -203,7 +215,7 @@ class Pandas(_Frames, HoldsArrays):
 
     def concat(self, columns: Sequence[Column]) -> Column:
         if self.categorical(columns[0]):
-            every = [value for column in columns for value in column.cat.categories]
+            every = [value for column in columns for value in self.categories(column)]
             columns = [column.astype(self._widened(columns[0].dtype, every)) for column in columns]
         return self.library.concat(columns, ignore_index=True)
 

@@ -63,7 +63,7 @@ def fitted_with_held_out(made: TaskData) -> tuple[FittedVSAE, HeldOutPredictions
     fitted.history = train(model, parts.training, parts.held_out, learn=learn, seed=parts.seed)
     fitted.blend = blend_with_trees(fitted, parts.training, seed)
     folds = cross_fitted(fitted.blend, parts.training, config.trees, seed)
-    assessed = assess(fitted, given, parts, folds, seed)
+    assessed = assess(fitted, parts, folds, seed)
     fitted.history = refit(model, given, parts, fitted.history, learn)
     fitted.blend = refit_trees(fitted.blend, given.batch, config.trees, seed)
     return fitted, with_known(fitted, given, assessed, folds, seed)

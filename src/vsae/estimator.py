@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -17,9 +18,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vsae
+from vsae.data.context import GroupContext
+from vsae.data.schema import Schema
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
+from vsae.fitting.steps import Context
 from vsae.generation.privacy import DistanceToClosest, distance_to_closest
 from vsae.mechanism.choice import Mechanism, check_mechanism
 from vsae.mechanism.report import MechanismReport, mechanism_report
@@ -31,6 +35,7 @@ from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError, fills
 from vsae.table.containers import view_of
 from vsae.table.errors import counted
+from vsae.table.roles import checked_weights, column_of, groups_of, weights_of
 from vsae.table.stamps import notation_from_json, notation_to_json
 
 Strategy = Literal["mean", "median", "draw"]
@@ -53,6 +58,17 @@ class Interval(NamedTuple):
 
     lower: Any
     upper: Any
+
+
+class _Rows(NamedTuple):
+    """What a model is fitted to."""
+
+    schema: Schema
+    columns: Mapping[str, NDArray[Any]]
+    mask: NDArray[np.bool_]
+    weight: NDArray[np.float64] | None
+    context: GroupContext | None
+    beside: Context | None
 
 
 def _has_levels(imputer: VSAEImputer) -> bool:
@@ -81,6 +97,16 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         Relations between numbers or dates that imputed, drawn and generated rows satisfy:
         `["diastolic < systolic", "total == a + b + c", "end >= start"]`. Observed cells stay; a warning names the rows
         whose observed cells break one. Differences of dates count in days.
+    weights : column, optional
+        A column that says how much each row counts, such as a survey weight; it is not modelled. `fit` also takes an
+        array, as `sample_weight`. Rows with weight 0 are imputed, and not learned from.
+    groups : column, optional
+        A column that names the group of each row, such as a patient; it is not modelled. A missing cell is then also
+        predicted from the other rows of its group in the same table: see docs/groups.md. Groups that `fit` has not seen
+        are as good as those that it has.
+    order : column, optional
+        A column by which the rows of a group follow one another, such as a date; the nearest values before and after a
+        missing cell then help to predict it.
     handle_unknown : {"keep", "error"}
         What to do with a level that `fit` has not seen, or a number outside its bounds: leave the cell as it is, or
         raise an error.
@@ -124,6 +150,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     fitted_: FittedVSAE
     fitted_on_: dict[str, Any]  # rows, share of missing cells, version of vsae
     n_features_in_: int
+    context_: GroupContext | None  # what groups say of their rows; None without groups
     notations_: Mapping[str, Any]  # how the file of the table wrote its columns, where it was one; the command line's
 
     def __init__(
@@ -133,6 +160,9 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         missing_values: Any = None,
         structural: Mapping[Any, str] | None = None,
         constraints: Sequence[str] | None = None,
+        weights: Any = None,
+        groups: Any = None,
+        order: Any = None,
         handle_unknown: Literal["keep", "error"] = "keep",
         strategy: Strategy = "mean",
         add_indicator: bool = False,
@@ -148,6 +178,9 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.missing_values = missing_values
         self.structural = structural
         self.constraints = constraints
+        self.weights = weights
+        self.groups = groups
+        self.order = order
         self.handle_unknown = handle_unknown
         self.strategy = strategy
         self.add_indicator = add_indicator
@@ -161,8 +194,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     # --- fit and transform
 
-    def fit(self, X: Any, y: Any = None) -> VSAEImputer:
-        """Learn the table X; y is ignored."""
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> VSAEImputer:
+        """Learn the table X, whose rows count as much as `sample_weight` (n,) says; y is ignored."""
         if not isinstance(self.config, VSAEConfig | Mapping | None):
             raise TypeError(f'config must be a VSAEConfig, or changes such as {{"steps": 500}}, not {self.config!r}')
         self._check_strategy()
@@ -170,32 +203,36 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         X = self._checked(X, reset=True)
         table = Table.fit(
             X,
-            schema=self.schema,
+            schema=self._schema_with_roles(X),
             missing_values=self.missing_values,
             structural=self.structural,
             constraints=self.constraints or (),
         )
         encoded = table.encode(X, handle_unknown=self.handle_unknown)
+        rows = self._rows_to_learn(X, table, encoded, sample_weight)
         config = self.config
         if not isinstance(config, VSAEConfig):
             changes = dict(config or {})
             if unknown := sorted(changes.keys() - {setting.name for setting in fields(VSAEConfig)}, key=str):
                 raise ValueError(f"config has no setting {unknown[0]!r}; vsae.VSAEConfig lists the settings")
             on_gpu = resolve_device(self.device).type == "cuda"
-            config = config_for(table.schema, encoded.n_rows, self.effort, gpu=on_gpu, **changes)
+            config = config_for(rows.schema, len(rows.mask), self.effort, gpu=on_gpu, **changes)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with training_progress(f"fitting {counted(encoded.n_rows, 'row')}", quiet=not self.verbose) as callback:
+        with training_progress(f"fitting {counted(len(rows.mask), 'row')}", quiet=not self.verbose) as callback:
             fitted = fit(
-                table.schema,
-                encoded.columns,
-                encoded.mask,
+                rows.schema,
+                rows.columns,
+                rows.mask,
                 config,
                 mechanism=self._mechanism_of(table),
+                weight=rows.weight,
+                context=rows.beside,
                 seed=seed,
                 device=self.device,
                 callback=callback,
                 checkpoint_path=self.checkpoint_path,
             )
+        self.context_ = rows.context
         self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
         self.fitted_on_ = {
             "rows": encoded.n_rows,
@@ -407,7 +444,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def sample_mask(self, n: int, *, random_state: int | None = None) -> NDArray[np.bool_]:
         """`n` masks from the learned mechanism, (n, modelled columns); True = observed."""
         check_is_fitted(self)
-        return self.fitted_.generate_masks(_number("n", n), seed=self._seeded(random_state))
+        masks = self.fitted_.generate_masks(_number("n", n), seed=self._seeded(random_state))
+        return masks[:, : len(self.schema_.modelled)]
 
     def missing_probability(self, X: Any) -> NDArray[np.float64]:
         """How probable the learned mechanism finds it that a cell is missing, (n, modelled columns).
@@ -418,7 +456,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         _, encoded = self._encoded(X)
         if not encoded.n_rows:
             return np.zeros(encoded.mask.shape)
-        return self.fitted_.missing_probability(encoded.columns, encoded.mask)
+        return self.fitted_.missing_probability(encoded.columns, encoded.mask)[:, : len(self.schema_.modelled)]
 
     def mask_log_likelihood(self, X: Any, *, random_state: int | None = None) -> NDArray[np.float64]:
         """How likely each row is to miss the cells it misses, log p(mask | row), (n,): odd masks have the lowest.
@@ -447,7 +485,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         _, encoded = self._encoded(X)
         if not encoded.n_rows:
             return np.zeros((*encoded.mask.shape, self.fitted_.model.config.latent_dim), dtype=np.float32)
-        return self.fitted_.embed(encoded.columns, encoded.mask)
+        return self.fitted_.embed(encoded.columns, encoded.mask)[:, : len(self.schema_.modelled)]
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """The log-likelihood of each row and its mask, log p(m) + log p(x | m), (n,); outliers have the lowest.
@@ -462,11 +500,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
         None where no two rows have enough cells in common.
         """
-        _, generated = self._encoded(rows)
-        _, real = self._encoded(X)
+        generated, real = (self._encoded(part, context=False)[1] for part in (rows, X))
         if not generated.n_rows or not real.n_rows:
             return None
-        return distance_to_closest(self.fitted_.schema, (generated.columns, generated.mask), (real.columns, real.mask))
+        return distance_to_closest(self.schema_.schema, (generated.columns, generated.mask), (real.columns, real.mask))
 
     # --- files
 
@@ -482,6 +519,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             "add_indicator": self.add_indicator,
             "mechanism": dict(self.mechanism) if isinstance(self.mechanism, Mapping) else self.mechanism,
             "seed": self._seed,
+            "weights": self.weights,
+            "groups": self.groups,
+            "order": self.order,
+            "context": self.context_ and self.context_.to_json(),
         }
         content["fitted_on"] = self.fitted_on_
         content["notations"] = {name: notation_to_json(n) for name, n in getattr(self, "notations_", {}).items()}
@@ -507,10 +548,49 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             return X
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
 
-    def _encoded(self, X: Any) -> tuple[Any, Encoded]:
+    def _encoded(self, X: Any, *, context: bool = True) -> tuple[Any, Encoded]:
+        """With what groups say of their rows, unless that is not wanted."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        return X, self.schema_.encode(X, handle_unknown=self.handle_unknown)
+        encoded = self.schema_.encode(X, handle_unknown=self.handle_unknown)
+        if not context or self.context_ is None or not encoded.n_rows:
+            return X, encoded
+        groups = groups_of(X, self.groups, self.order)
+        return X, Encoded(*self.context_.beside(encoded.columns, encoded.mask, groups), encoded.n_rows)
+
+    def _schema_with_roles(self, X: Any) -> Any:
+        """The schema as given, in which columns that say something of rows are kept, unless it says otherwise."""
+        roles = {"weights": self.weights, "groups": self.groups, "order": self.order}
+        if self.order is not None and self.groups is None:
+            raise TableError(f"order={self.order!r} is the order of rows in a group; name the groups, too: groups=…")
+        for what, label in roles.items():
+            if label is not None:
+                column_of(view_of(X), label, what)
+        kept = {label: "keep" for label in (self.weights, self.groups) if label is not None}
+        if not kept or not isinstance(self.schema, Mapping | None):
+            return self.schema
+        return {**kept, **(self.schema or {})}
+
+    def _rows_to_learn(self, X: Any, table: Table, encoded: Encoded, sample_weight: ArrayLike | None) -> _Rows:
+        """Those whose weight is not 0, with what groups say of them."""
+        groups = None if self.groups is None else groups_of(X, self.groups, self.order)
+        columns, mask, weight = encoded.columns, encoded.mask, None
+        if sample_weight is not None and self.weights is not None:
+            raise TableError(f"weights={self.weights!r} and sample_weight are both given; give one of them")
+        if sample_weight is not None:
+            weight = checked_weights(sample_weight, encoded.n_rows, "sample_weight")
+        elif self.weights is not None:
+            weight = weights_of(X, self.weights)
+        if weight is not None:
+            rows = np.flatnonzero(weight)
+            columns, mask, weight = {name: x[rows] for name, x in columns.items()}, mask[rows], weight[rows]
+            groups = groups and groups.take(rows)
+            weight = None if (weight == weight[0]).all() else weight
+        if groups is None:
+            return _Rows(table.schema, columns, mask, weight, None, None)
+        context = GroupContext.fit(table.schema, columns, mask, groups, weight)
+        beside = partial(context.beside, groups=groups)
+        return _Rows(context.schema, *beside(columns, mask), weight, context, beside)
 
     def _check_strategy(self) -> None:
         if self.strategy not in get_args(Strategy):
@@ -589,9 +669,11 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
         kept = {name: content[name] for name in ("handle_unknown", "strategy", "mechanism")}
         kept["add_indicator"] = content.get("add_indicator", False)
+        kept |= {name: content.get(name) for name in ("weights", "groups", "order")}
         imputer = VSAEImputer(**kept, config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
-        imputer._seed = int(content["seed"])
+        context, imputer._seed = content.get("context"), int(content["seed"])
+        imputer.context_ = None if context is None else GroupContext.from_json(imputer.schema_.schema, context)
         imputer.fitted_on_ = dict(content["fitted_on"])
         imputer.notations_ = {name: notation_from_json(n) for name, n in content.get("notations", {}).items()}
         imputer.n_features_in_ = len(imputer.schema_.plans)

@@ -21,6 +21,7 @@ from vsae.cli.options import (
     Format,
     Input,
     Quiet,
+    RowOptions,
     Seed,
     TextOptions,
     TrainingOptions,
@@ -88,6 +89,7 @@ def impute(
     ] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Write the filled table over IN.")] = False,
     columns: ColumnOptions,
+    rows: RowOptions,
     training: TrainingOptions,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -109,9 +111,9 @@ def impute(
             raise typer.BadParameter(
                 f"must be one of {', '.join(get_args(Strategy))}, not {strategy!r}", param_hint="--strategy"
             )
-        if model and (columns != ColumnOptions() or training != TrainingOptions()):
+        if model and (columns, rows, training) != (ColumnOptions(), RowOptions(), TrainingOptions()):
             raise typer.BadParameter(
-                "a fitted model takes no options of columns and of training, such as --schema, --missing or --effort",
+                "a fitted model takes no options of columns, rows and training, such as --schema, --groups or --effort",
                 param_hint="--model",
             )
         out = table if in_place and out == "-" else out
@@ -124,7 +126,7 @@ def impute(
             check_target(flags)
         known = load(model) if model else None
         source = read(table, format, text, quiet, columns, known)
-        imputer = known or fitted(source, columns, training, seed, quiet)
+        imputer = known or fitted(source, columns, rows, training, seed, quiet)
         imputer.set_params(add_indicator=False)  # --flags are a file of their own
         if strategy:
             imputer.set_params(strategy=strategy)
@@ -151,6 +153,7 @@ def fit(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write the model to.")],
     columns: ColumnOptions,
+    rows: RowOptions,
     training: TrainingOptions,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -166,7 +169,7 @@ def fit(
             fail(f"{out}: this is the table itself; name another file for the model")
         source = read(table, format, text, quiet, columns)
         state = out.with_name(f".{out.name}.training")
-        fitted(source, columns, training, seed, quiet, state).save(out)
+        fitted(source, columns, rows, training, seed, quiet, state).save(out)
         note(f"wrote {out}", quiet)
 
 
@@ -328,6 +331,7 @@ def read(
 def fitted(
     source: FileTable,
     columns: ColumnOptions,
+    rows: RowOptions,
     training: TrainingOptions,
     seed: int,
     quiet: bool,
@@ -351,6 +355,9 @@ def fitted(
         missing_values=columns.missing_codes(),
         structural=columns.conditions() or None,
         constraints=columns.constraint,
+        weights=rows.weights,
+        groups=rows.groups,
+        order=rows.order,
         effort=training.effort,  # type: ignore[arg-type]
         mechanism=training.said_of_mechanism(),
         config={"steps": training.steps} if training.steps else None,

@@ -25,8 +25,9 @@ def blend_with_trees(imputer: Imputer[Any], training: Batch, seed: int) -> Blend
     variables = [v for v in schema.variables if not v.event]
     if not most or training.withheld is None or not 2 <= len(variables) <= _MOST_VARIABLES:
         return None
-    trees = fit_trees(schema, training, most, seed)
-    shown = training.take(training.withheld.any(1).nonzero()[:, 0])
+    asked = [variable.name for attribute in schema if not attribute.context for variable in attribute.variables]
+    trees = fit_trees(schema, training, most, seed, asked)
+    shown = training.take(training.in_proportion(training.withheld.any(1).nonzero()[:, 0]))
     wanted = [v.name for v, count in zip(trees.variables, trees.count.tolist(), strict=True) if count]
     if not shown.rows or not wanted:
         return None

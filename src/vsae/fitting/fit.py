@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from vsae.data.columns import Columns, Mask
 from vsae.data.schema import Schema
@@ -12,6 +14,7 @@ from vsae.fitting.blending import blend_with_trees, cross_fitted, refit_trees
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
 from vsae.fitting.steps import (
+    Context,
     FitData,
     TrainingStates,
     assess,
@@ -40,12 +43,17 @@ def fit(
     config: VSAEConfig | None = None,
     *,
     mechanism: Mechanism = "auto",
+    weight: NDArray[np.float64] | None = None,
+    context: Context | None = None,
     seed: int = 0,
     device: torch.device | str | None = None,
     callback: Callback | None = None,
     checkpoint_path: str | os.PathLike[str] | None = None,
 ) -> FittedVSAE:
     """Fit a VSAE to a table with missing cells, which may hide by their own value as the mechanism says.
+
+    `weight` (n,), above 0: how much each row counts. `context` makes anew those columns that follow from others, such
+    as what a row's group says of it, where some cells of these are withheld: see data/context.py.
 
     >>> import numpy as np
     >>> from vsae.data.schema import real
@@ -59,7 +67,7 @@ def fit(
     """
     check_mechanism(mechanism, {variable.name: variable for variable in schema.variables})  # before a long training
     config = config or config_for(schema, len(mask), gpu=resolve_device(device).type == "cuda")
-    data = FitData.of(schema, columns, mask, config, device)
+    data = FitData.of(schema, columns, mask, config, device, weight, context)
     states = TrainingStates.beside(checkpoint_path)
     model, parts = split(VSAE, data, config, seed)
     fitted = FittedVSAE(model, data.encoding, turns=turns_of(schema, data.batch))
@@ -70,13 +78,14 @@ def fit(
         )  # fmt: skip
         fitted.blend = blend_with_trees(fitted, parts.training, seed)
         folds = cross_fitted(fitted.blend, parts.training, config.trees, seed)
-        assessed = assess(fitted, data, parts, folds, seed)
-        fitted.relations = find_relations(fitted, data, parts.training, assessed)
+        assessed = assess(fitted, parts, folds, seed)
+        fitted.relations = find_relations(fitted, parts, assessed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
         fitted.blend = refit_trees(fitted.blend, data.batch, config.trees, seed)
     fitted.calibration = calibrate(fitted, data, assessed, folds, seed)
-    fitted.tilts = tilts_of(fitted, columns, mask, mechanism, seed)
-    fitted.mask_regressions = fit_mask_regressions(fitted, columns, mask, seed)
+    rows = data.representative()
+    fitted.tilts = tilts_of(fitted, *rows, mechanism, seed)
+    fitted.mask_regressions = fit_mask_regressions(fitted, *rows, seed)
     fitted.marginal_map = fit_prior(model, data, seed)
     states.remove()
     return fitted

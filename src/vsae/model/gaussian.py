@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from vsae.data.batch import Batch
 from vsae.data.schema import Family, Schema
+from vsae.data.weights import effective_rows, systematic
 from vsae.model.features import NumberFeatures
 
 _MOST_ENTRIES = 256  # the cost of a step grows with their square: wider tables do without
@@ -63,19 +64,24 @@ class GaussianImputation(nn.Module):
     def fit(self, data: Batch, features: Tensor | None) -> None:
         """Means, scales and the covariance of a data set (n, …)."""
         x, seen = self.entries(data, features).double(), data.mask[:, self.owner].double()
-        count = seen.sum(0).clamp_min(1)
-        centre = (x * seen).sum(0) / count
-        scale = (((x - centre) ** 2 * seen).sum(0) / count).sqrt()
+        share = seen * data.cell_weight()
+        count = share.sum(0).clamp_min(1e-9)
+        centre = (x * share).sum(0) / count
+        scale = (((x - centre) ** 2 * share).sum(0) / count).sqrt()
         scale = torch.where(scale > 1e-6, scale, 1.0)
         x = (x - centre) / scale * seen
-        some = torch.linspace(0, len(x) - 1, min(len(x), _MOST_ROWS), device=x.device).long()
-        mean, covariance = _moments(x[some], seen[some])
+        if data.weight is None:
+            some = torch.linspace(0, len(x) - 1, min(len(x), _MOST_ROWS), device=x.device).long()
+            rows = len(x)
+        else:
+            some, rows = systematic(data.weight, _MOST_ROWS), round(effective_rows(data.weight))
+        mean, covariance = _moments(x[some], seen[some], min(rows / len(some), 1.0))
         self.centre.copy_(centre + mean * scale)
         self.scale.copy_(scale)
         self.covariance.copy_(covariance)
         if len(self.moments):
             part = data.take(some), None if features is None else features[some]
-            self.moments.copy_(self._second_moments(*part, seen[some]) * (len(x) / len(some)))
+            self.moments.copy_(self._second_moments(*part, seen[some]) * (rows / len(some)))
 
     def _second_moments(self, data: Batch, features: Tensor | None, seen: Tensor) -> Tensor:
         """For every number, Σ φφᵀ over the rows that show it, φ = (1, all entries, estimated where missing).
@@ -132,14 +138,15 @@ def _solve(covariance: Tensor, x: Tensor, seen: Tensor, steps: int) -> Tensor:
     return w.T.unflatten(0, shape)
 
 
-def _moments(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+def _moments(x: Tensor, seen: Tensor, worth: float = 1.0) -> tuple[Tensor, Tensor]:
     """Stochastic EM for a Gaussian with missing cells, which hold zeros: (n, D) → mean (D,), covariance (D, D).
 
     They are filled with draws given the rest, by Matheron's rule: draw a whole row y, then correct it by what
     Σ makes of its error where x is known, y + Σ_·o Σ_oo⁻¹ (x_o - y_o). No matrix is inverted row by row. The mean is
-    that of what is seen at first, which is not the column's where missingness depends on other columns.
+    that of what is seen at first, which is not the column's where missingness depends on other columns. A row is worth
+    so much of one, as rows may be there several times.
     """
-    pairs = seen.T @ seen
+    pairs = worth * (seen.T @ seen)
     x, seen = (part.repeat(-(-_FEWEST_ROWS // len(part)), 1) for part in (x, seen))  # more draws of a short table
     mean = torch.zeros(x.shape[1], dtype=x.dtype, device=x.device)
     covariance = torch.diag(torch.ones_like(mean))

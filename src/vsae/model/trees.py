@@ -189,6 +189,7 @@ class _Growth:
         sizes = torch.tensor(_sizes(variables), device=device)
         self.owner = torch.repeat_interleave(sizes)  # variable of each output
         self.seen = data.usable[:, attributes].T.contiguous()  # (F, n)
+        self.weight = torch.ones(data.rows, device=device) if data.weight is None else data.weight.float()
         numbers = _numbers(schema, data)
         self.edges = _edges(numbers, self.seen[: len(numbers)])
         self.bins = _remasked(_binned(schema, data.with_mask(data.usable), self.edges), rng)
@@ -216,7 +217,7 @@ class _Growth:
 
     def _start(self, sizes: Tensor) -> Tensor:
         """Means of numbers, log frequencies of levels."""
-        seen = self.seen[self.owner].float()
+        seen = self.seen[self.owner] * self.weight
         added = 0.5 * self.level_outputs
         mean = ((self.target * seen).sum(1) + added) / (seen.sum(1) + added * sizes[self.owner]).clamp_min(0.5)
         return torch.where(self.level_outputs, mean.clamp_min(1e-9).log(), mean)
@@ -264,7 +265,7 @@ class _Growth:
         outputs = (place[self.owner] >= 0).nonzero()[:, 0]
         owner = self.owner[outputs]
         leaf = questions.leaf(self.bins)[place[owner]]  # (outputs, n)
-        weight = self.seen[owner][:, rows].float()
+        weight = self.seen[owner][:, rows] * self.weight[rows]
         share = predicted[outputs][:, rows]
         bend = torch.where(self.is_level[owner][:, None], share * (1 - share), 1.0) * self.curvature[outputs][:, None]
         total = weight.new_zeros(len(outputs), _LEAVES)
@@ -276,7 +277,7 @@ class _Growth:
         fresh = self.seen.clone()
         fresh[:, rows] = False
         fall = self._by_variable(residual**2 - (self.target - self.predicted) ** 2)
-        return questions, outputs, values, (fall * fresh).sum(1)
+        return questions, outputs, values, (fall * fresh * self.weight).sum(1)
 
     def _sample(self, share: float, most: int) -> Tensor:
         rows = self.scores.shape[1]
@@ -324,7 +325,8 @@ class _Growth:
         seen = self.seen[some][:, rows]
         owner, row = seen.nonzero(as_tuple=True)
         bins = self.bins[:, rows][self.asked[some][owner], row[:, None]]
-        return _Cells(owner, bins, pulls[some][seen], torch.zeros_like(owner))
+        weight = self.weight[rows][row]
+        return _Cells(owner, bins, pulls[some][seen] * weight, weight, torch.zeros_like(owner))
 
     def _gains(self, some: Tensor, cells: _Cells, leaves: int) -> Tensor:
         """Of all questions, in each leaf so far; (variables, leaves, K, bins, kinds)."""
@@ -334,7 +336,7 @@ class _Growth:
         index = (first[:, None] + torch.arange(shape[2], device=first.device)) * self.width + cells.bins
         index, size = index.flatten(), len(some) * leaves * shape[2] * self.width
         pull = torch.bincount(index, cells.pull.repeat_interleave(shape[2]), size).view(shape)
-        cell = torch.bincount(index, minlength=size).view(shape).to(pull)
+        cell = torch.bincount(index, cells.weight.repeat_interleave(shape[2]), size).view(shape)
         total, cells_total = pull.sum(-1, keepdim=True), cell.sum(-1, keepdim=True)
         before = total**2 / (cells_total + _LEANING)
 
@@ -357,5 +359,6 @@ class _Cells(NamedTuple):
 
     owner: Tensor  # (cells,)
     bins: Tensor  # (cells, K): of what may be asked about
-    pull: Tensor  # (cells,)
+    pull: Tensor  # (cells,): times the weight
+    weight: Tensor  # (cells,)
     leaf: Tensor  # (cells,)

@@ -588,7 +588,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             weight = None if (weight == weight[0]).all() else weight
         if groups is None:
             return _Rows(table.schema, columns, mask, weight, None, None)
-        context = GroupContext.fit(table.schema, columns, mask, groups, weight)
+        order = next((plan.name for plan in table.modelled if plan.label == self.order), None)
+        context = GroupContext.fit(table.schema, columns, mask, groups, weight, order)
         beside = partial(context.beside, groups=groups)
         return _Rows(context.schema, *beside(columns, mask), weight, context, beside)
 

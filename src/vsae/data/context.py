@@ -6,7 +6,9 @@ that are made of the table itself, and that nobody asks it to impute:
     mean         of the variable in the other rows of the group, leaning towards that of all rows: (Σx + k·centre) /
                  (n + k), with k = variance inside groups / variance between them, as a random intercept is predicted.
                  Of a positive number it is that of logarithms, of levels without an order it is the share of each.
-    last, next   the nearest values before and after the row, where rows have an order
+    last, next   the nearest values before and after the row, where rows have an order; of variables with missing cells
+
+A variable that is always known and the same throughout each group needs no context, nor does the order itself.
 
 No cell takes part in its own context, so none is told to the network that is to predict it. One that is withheld takes
 part in no row's context, either: a model could otherwise learn from the rows around it what it will be asked.
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 from vsae.data.columns import Columns, Mask
 from vsae.data.schema import Attribute, Family, Kind, Schema, Variable
 
+_SIDES = ("last", "next")
 _MOST_LEVELS = 12  # of a variable without an order, whose shares are told
 _LEAST_BETWEEN = 1e-3  # of the variance inside groups: where groups are alike, their means are all but the overall one
 
@@ -44,16 +47,32 @@ class GroupContext:
     """Of the S scores of a table's variables: one a number or an ordered level, one for each level without an order."""
 
     table: Schema
-    ordered: bool
+    means: tuple[str, ...]  # variables that have a mean
+    near: tuple[str, ...]  # … and a last and a next value
     centre: NDArray[np.float64]  # (S,): mean of all rows
     leaning: NDArray[np.float64]  # (S,): k
 
     @classmethod
     def fit(
-        cls, table: Schema, columns: Columns, mask: Mask, groups: Groups, weight: NDArray[np.float64] | None = None
+        cls,
+        table: Schema,
+        columns: Columns,
+        mask: Mask,
+        groups: Groups,
+        weight: NDArray[np.float64] | None = None,
+        order: str | None = None,
     ) -> GroupContext:
-        """From the observed cells; the variances are those of an analysis of variance with one factor."""
-        blank = cls(table, groups.order is not None, np.zeros(0), np.zeros(0))
+        """From the observed cells; the variances are those of an analysis of variance with one factor. `order` is the
+        variable that the order of rows follows, if it is one."""
+        some = mask.any(axis=0) & ~mask.all(axis=0)
+        missing = {v.name: bool(some[table.attribute_of[v.name]]) for v in table.variables}
+        means = tuple(
+            v.name
+            for v in table.variables
+            if _can_be_told(v) and v.name != order and (missing[v.name] or not _constant(columns[v.name], groups.code))
+        )
+        near = tuple(name for name in means if missing[name]) if groups.order is not None else ()
+        blank = cls(table, means, near, np.zeros(0), np.zeros(0))
         x, seen = blank._scores(columns, mask)
         share = seen * (np.ones(len(mask)) if weight is None else weight)[:, None]
         total = share.sum(axis=0)
@@ -70,7 +89,7 @@ class GroupContext:
     @cached_property
     def schema(self) -> Schema:
         """The table's attributes, and those of their context."""
-        near = [_named(v, side) for side in ("last", "next") for v in self._told] if self.ordered else []
+        near = [_near_attribute(v, side) for side in _SIDES for v in self._variables(self.near)]
         return Schema((*self.table, *self._mean_attributes, *near))
 
     def beside(self, columns: Columns, mask: Mask, groups: Groups) -> tuple[dict[str, NDArray[Any]], Mask]:
@@ -82,39 +101,37 @@ class GroupContext:
         mean = (sums + self.leaning * self.centre) / np.maximum(count + self.leaning, 1e-300)
         names = [v.name for attribute in self._mean_attributes for v in attribute.variables]
         out |= dict(zip(names, mean.T, strict=True))
-        parts = [known, np.ones((len(known), len(self._told)), dtype=np.bool_)]
-        if self.ordered:
-            assert groups.order is not None
-            at = [self.table.attribute_of[v.name] for v in self._told]
-            for side, source in zip(("last", "next"), _neighbours(known[:, at], groups), strict=True):
+        parts = [known, np.ones((len(known), len(self.means)), dtype=np.bool_)]
+        if self.near:
+            at = [self.table.attribute_of[name] for name in self.near]
+            for side, source in zip(_SIDES, _neighbours(known[:, at], groups), strict=True):
                 out |= {
-                    f"{v.name} ({side})": np.asarray(columns[v.name])[np.maximum(source[:, j], 0)]
-                    for j, v in enumerate(self._told)
+                    f"{name} ({side})": np.asarray(columns[name])[np.maximum(source[:, j], 0)]
+                    for j, name in enumerate(self.near)
                 }
                 parts.append(source >= 0)
         return out, np.concatenate(parts, axis=1)
 
     def to_json(self) -> dict[str, Any]:
-        return {"ordered": self.ordered, "centre": self.centre.tolist(), "leaning": self.leaning.tolist()}
+        numbers = {"centre": self.centre.tolist(), "leaning": self.leaning.tolist()}
+        return {"means": list(self.means), "near": list(self.near), **numbers}
 
     @classmethod
     def from_json(cls, table: Schema, data: Mapping[str, Any]) -> GroupContext:
-        return cls(table, data["ordered"], *(np.array(data[part], dtype=np.float64) for part in ("centre", "leaning")))
+        names = (tuple(data[part]) for part in ("means", "near"))
+        return cls(table, *names, *(np.array(data[part], dtype=np.float64) for part in ("centre", "leaning")))
 
-    @cached_property
-    def _told(self) -> list[Variable]:
-        """The variables that have a context: not vectors and images, nor levels that are too many."""
-        every = [v for v in self.table.variables if not v.event]
-        return [v for v in every if v.family is not Family.CATEGORICAL or v.size <= _MOST_LEVELS]
+    def _variables(self, names: tuple[str, ...]) -> list[Variable]:
+        return [v for v in self.table.variables if v.name in names]
 
     @cached_property
     def _mean_attributes(self) -> list[Attribute]:
-        return [_mean_attribute(v) for v in self._told]
+        return [_mean_attribute(v) for v in self._variables(self.means)]
 
     def _scores(self, columns: Columns, mask: Mask) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """What is averaged, (n, S), and 1 where it is observed, else both are 0."""
         parts, owner = [np.zeros((len(mask), 0))], []
-        for v in self._told:
+        for v in self._variables(self.means):
             seen, x = mask[:, self.table.attribute_of[v.name]], np.asarray(columns[v.name], dtype=np.float64)
             x = np.where(seen, x, 1.0)
             if v.kind is Kind.POSITIVE:
@@ -125,13 +142,25 @@ class GroupContext:
         return np.concatenate(parts, axis=1), mask[:, owner].astype(np.float64)
 
 
+def _can_be_told(v: Variable) -> bool:
+    """Vectors and images have no means that say much, and levels may be too many."""
+    return not v.event and (v.family is not Family.CATEGORICAL or v.size <= _MOST_LEVELS)
+
+
+def _constant(x: NDArray[Any], code: NDArray[np.int64]) -> bool:
+    """Whether a complete column is the same throughout each group."""
+    first = np.zeros(int(code.max()) + 1, dtype=x.dtype)
+    first[code] = x
+    return bool((first[code] == x).all())
+
+
 def _mean_attribute(v: Variable) -> Attribute:
     name = f"{v.name} (group)"
     names = [f"{name} {level}" for level in range(v.size)] if v.family is Family.CATEGORICAL else [name]
     return Attribute(name, tuple(Variable(each, Kind.REAL) for each in names), context=True)
 
 
-def _named(v: Variable, side: str) -> Attribute:
+def _near_attribute(v: Variable, side: str) -> Attribute:
     name = f"{v.name} ({side})"
     return Attribute(name, (replace(v, name=name),), context=True)
 

@@ -81,7 +81,6 @@ class VSAE(LatentModel):
             self.gaussian.fit(usable, self.number_features(usable))
         if self.config.remask_rates == "as_missing":
             self.remask_weights.copy_(remask_weights(data.mask, data.cell_weight()))
-        self.remask_weights[self.schema.context] = 0.0  # there is nothing to predict
 
     def prepare(self, batch: Batch) -> Batch:
         """Hide some of what is known, so that there is something to predict, and read the rest."""

@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks import ablation, options, scaling, sizes
 from benchmarks.calibration import parts
 from benchmarks.generation import pages as generation
+from benchmarks.groups import page as groups
 from benchmarks.joint import page as joint
 from benchmarks.markup import MADE, markdown
 from benchmarks.mechanism import page as mechanism
@@ -161,6 +162,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "ablation.md": ablation_page,
     "benchmark.md": peers.page,
     "generation.md": generation.page,
+    "groups.md": groups.page,
     "joint.md": joint.page,
     "mechanism.md": mechanism.page,
     "sharp.md": sharp.page,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-PATIENTS, VISITS = 100, 20
+PATIENTS, VISITS = 60, 20
 NUMBERS = ("systolic", "diastolic", "weight", "glucose", "creatinine")
 LEVELS = ("treated",)
 RATE = 0.3  # of the cells of these are missing

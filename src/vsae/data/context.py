@@ -29,6 +29,7 @@ from vsae.data.schema import Attribute, Family, Kind, Schema, Variable
 
 _SIDES = ("last", "next")
 _MOST_LEVELS = 12  # of a variable without an order, whose shares are told
+_LEAST_LEANING = 1e-6  # cells: a row that is alone in its group has the mean of all
 _LEAST_BETWEEN = 1e-3  # of the variance inside groups: where groups are alike, their means are all but the overall one
 
 
@@ -84,7 +85,8 @@ class GroupContext:
         between = ((sums - size * centre) ** 2 / np.maximum(size, 1e-300)).sum(axis=0) / np.maximum(number - 1, 1)
         usual = (total - (size**2).sum(axis=0) / np.maximum(total, 1e-300)) / np.maximum(number - 1, 1)  # size of group
         between = np.maximum((between - inside) / np.maximum(usual, 1e-300), _LEAST_BETWEEN * inside)
-        return replace(blank, centre=centre, leaning=inside / np.maximum(between, 1e-300))
+        leaning = np.maximum(inside / np.maximum(between, 1e-300), _LEAST_LEANING)
+        return replace(blank, centre=centre, leaning=leaning)
 
     @cached_property
     def schema(self) -> Schema:
@@ -98,7 +100,7 @@ class GroupContext:
         known = mask[:, : len(self.table)]
         x, seen = self._scores(columns, known)
         sums, count = (_by_group(part, groups.code)[groups.code] - part for part in (x, seen))
-        mean = (sums + self.leaning * self.centre) / np.maximum(count + self.leaning, 1e-300)
+        mean = (sums + self.leaning * self.centre) / (count + self.leaning)
         names = [v.name for attribute in self._mean_attributes for v in attribute.variables]
         out |= dict(zip(names, mean.T, strict=True))
         parts = [known, np.ones((len(known), len(self.means)), dtype=np.bool_)]

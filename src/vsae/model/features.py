@@ -103,7 +103,8 @@ class NumberFeatures(nn.Module):
 def _thinned(column: Tensor, weight: Tensor | None) -> Tensor:
     """torch.quantile takes at most 16 million numbers, and needs far fewer; none has weights."""
     if weight is not None and len(column):
-        return column[systematic(weight, min(_COPIES * len(column), _MOST_CELLS))]
+        column, order = column.sort()
+        return column[systematic(weight[order], min(_COPIES * len(column), _MOST_CELLS))]
     return column[:: max(1, len(column) // _MOST_CELLS)]
 
 

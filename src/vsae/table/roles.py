@@ -30,7 +30,7 @@ def checked_weights(weight: Any, rows: int, of: str) -> NDArray[np.float64]:
             remedy = "give 0 to rows that are to be imputed but not learned from"
             raise TableError(f"{of}: the weight of row {int(bad.argmax())} {why}; {remedy}")
     if not (w > 0).any():
-        raise TableError(f"{of}: all weights are 0; at least one row must count")
+        raise TableError(f"{of}: all weights are zero; at least one row must count")
     return w
 
 

@@ -26,6 +26,7 @@ from vsae import VSAEImputer, __version__
 
 DRAWS = 19  # their range covers the truth with a chance of 18/20
 SEEDS = (1, 2, 3)  # development was done with 901
+_STANDARDISED = ("age", "visit", *NUMBERS)
 SCRIPT = Path(__file__).with_name("multilevel.R")
 
 
@@ -46,7 +47,7 @@ def ours(given: Clinic, kind: str, seed: int, **settings: Any) -> Answer:
 def multilevel(given: Clinic, kind: str, seed: int, method: str) -> Answer:
     """Logarithms of what is skewed, and standardised numbers."""
     table = given.incomplete() | {"glucose": np.log(given.incomplete()["glucose"])}
-    units = {name: (np.nanmean(table[name]), np.nanstd(table[name])) for name in ("age", "visit", *NUMBERS)}
+    units = {name: (float(np.nanmean(table[name])), float(np.nanstd(table[name]))) for name in _STANDARDISED}
     table |= {name: (table[name] - mean) / std for name, (mean, std) in units.items()}
     with tempfile.TemporaryDirectory() as folder:
         cells = np.char.replace(np.stack(list(table.values()), axis=1).astype(str), "nan", "NA")

@@ -65,8 +65,8 @@ class GroupContext:
     ) -> GroupContext:
         """From the observed cells; the variances are those of an analysis of variance with one factor. `order` is the
         variable that the order of rows follows, if it is one."""
-        some = mask.any(axis=0) & ~mask.all(axis=0)
-        missing = {v.name: bool(some[table.attribute_of[v.name]]) for v in table.variables}
+        some = [bool(column.any() and not column.all()) for column in mask.T]
+        missing = {v.name: some[table.attribute_of[v.name]] for v in table.variables}
         means = tuple(
             v.name
             for v in table.variables
@@ -120,8 +120,8 @@ class GroupContext:
 
     @classmethod
     def from_json(cls, table: Schema, data: Mapping[str, Any]) -> GroupContext:
-        names = (tuple(data[part]) for part in ("means", "near"))
-        return cls(table, *names, *(np.array(data[part], dtype=np.float64) for part in ("centre", "leaning")))
+        centre, leaning = (np.array(data[part], dtype=np.float64) for part in ("centre", "leaning"))
+        return cls(table, tuple(data["means"]), tuple(data["near"]), centre, leaning)
 
     def _variables(self, names: tuple[str, ...]) -> list[Variable]:
         return [v for v in self.table.variables if v.name in names]

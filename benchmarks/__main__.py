@@ -41,6 +41,8 @@ COMMANDS = {
     "rubin": ("benchmarks.calibration.rubin", "Coverage of a regression that is pooled over draws."),
     "pooled": ("benchmarks.calibration.pooled", "Pooled inference, outcome and covariates missing in the same rows."),
     "evaluate": ("benchmarks.evaluate.jobs", "What `evaluate` predicts, against errors on truly hidden cells."),
+    "groups": ("benchmarks.groups.jobs", "Many visits a patient: imputation that knows of patients, and others."),
+    "weights": ("benchmarks.groups.weighted", "Rows with weights, against the same rows repeated as often."),
     "tables": ("benchmarks.tables", "Write the pages of docs/ that are computed from results/."),
     "environments": ("benchmarks.peers.environments", "Install the other methods, each in an environment of its own."),
     "fingerprint": ("benchmarks.fingerprint", "Hashes of what small fits give, to compare two checkouts."),

@@ -13,6 +13,7 @@ from benchmarks import ablation, options, scaling, sizes
 from benchmarks.calibration import parts
 from benchmarks.evaluate import page as evaluate
 from benchmarks.generation import pages as generation
+from benchmarks.groups import page as groups
 from benchmarks.joint import page as joint
 from benchmarks.markup import MADE, markdown
 from benchmarks.mechanism import page as mechanism
@@ -163,6 +164,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "benchmark.md": peers.page,
     "evaluate.md": evaluate.page,
     "generation.md": generation.page,
+    "groups.md": groups.page,
     "joint.md": joint.page,
     "mechanism.md": mechanism.page,
     "sharp.md": sharp.page,

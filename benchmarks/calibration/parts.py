@@ -62,7 +62,7 @@ def fitted_with_held_out(made: TaskData) -> tuple[FittedVSAE, HeldOutPredictions
     fitted = FittedVSAE(model, given.encoding)
     fitted.history = train(model, parts.training, parts.held_out, learn=learn, seed=parts.seed)
     fitted.blend, folds = blend_with_trees(fitted, parts.training, seed)
-    assessed = assess(fitted, given, parts, folds, seed)
+    assessed = assess(fitted, parts, folds, seed)
     fitted.history = refit(model, given, parts, fitted.history, learn)
     fitted.blend, folds = refit_trees(fitted, given.batch, seed)
     return fitted, with_known(fitted, given, assessed, folds, seed)

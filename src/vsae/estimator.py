@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -18,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import vsae
 from vsae.analysis.draws import Draws
+from vsae.data.context import GroupContext
+from vsae.data.schema import Schema
 from vsae.evaluation.chains import CHAINS
 from vsae.evaluation.evaluate import RANKS, KnownTable, Prediction, evaluate
 from vsae.evaluation.report import Evaluation
@@ -25,6 +28,7 @@ from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
 from vsae.fitting.start import Start
+from vsae.fitting.steps import Context
 from vsae.generation.privacy import DistanceToClosest, distance_to_closest
 from vsae.mechanism.choice import Mechanism, check_mechanism
 from vsae.mechanism.report import MechanismReport, mechanism_report
@@ -36,6 +40,7 @@ from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError, fills
 from vsae.table.containers import View, view_of
 from vsae.table.errors import counted
+from vsae.table.roles import checked_weights, column_of, groups_of, weights_of
 from vsae.table.stamps import notation_from_json, notation_to_json
 from vsae.training.history import Callback
 
@@ -59,6 +64,17 @@ class Interval(NamedTuple):
 
     lower: Any
     upper: Any
+
+
+class _Rows(NamedTuple):
+    """What a model is fitted to."""
+
+    schema: Schema
+    columns: Mapping[str, NDArray[Any]]
+    mask: NDArray[np.bool_]
+    weight: NDArray[np.float64] | None
+    context: GroupContext | None
+    beside: Context | None
 
 
 def _has_levels(imputer: VSAEImputer) -> bool:
@@ -87,6 +103,16 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         Relations between numbers or dates that imputed, drawn and generated rows satisfy:
         `["diastolic < systolic", "total == a + b + c", "end >= start"]`. Observed cells stay; a warning names the rows
         whose observed cells break one. Differences of dates count in days.
+    weights : column, optional
+        A column that says how much each row counts, such as a survey weight; it is not modelled. `fit` also takes an
+        array, as `sample_weight`. Rows with weight 0 are imputed, and not learned from.
+    groups : column, optional
+        A column that names the group of each row, such as a patient; it is not modelled. A missing cell is then also
+        predicted from the other rows of its group in the same table: see docs/groups.md. Groups that `fit` has not seen
+        are as good as those that it has.
+    order : column, optional
+        A column by which the rows of a group follow one another, such as a date; the nearest values before and after a
+        missing cell then help to predict it.
     handle_unknown : {"keep", "error"}
         What to do with a level that `fit` has not seen, or a number outside its bounds: leave the cell as it is, or
         raise an error.
@@ -137,6 +163,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     fitted_: FittedVSAE
     fitted_on_: dict[str, Any]  # rows, share of missing cells, version of vsae
     n_features_in_: int
+    context_: GroupContext | None  # what groups say of their rows; None without groups
     notations_: Mapping[str, Any]  # how the file of the table wrote its columns, where it was one; the command line's
 
     def __init__(
@@ -146,6 +173,9 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         missing_values: Any = None,
         structural: Mapping[Any, str] | None = None,
         constraints: Sequence[str] | None = None,
+        weights: Any = None,
+        groups: Any = None,
+        order: Any = None,
         handle_unknown: Literal["keep", "error"] = "keep",
         strategy: Strategy = "mean",
         add_indicator: bool = False,
@@ -163,6 +193,9 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.missing_values = missing_values
         self.structural = structural
         self.constraints = constraints
+        self.weights = weights
+        self.groups = groups
+        self.order = order
         self.handle_unknown = handle_unknown
         self.strategy = strategy
         self.add_indicator = add_indicator
@@ -178,25 +211,27 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     # --- fit and transform
 
-    def fit(self, X: Any, y: Any = None) -> VSAEImputer:
-        """Learn the table X; y is ignored. With `warm_start`, from where the last fit stands."""
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> VSAEImputer:
+        """Learn the table X, whose rows count as much as `sample_weight` (n,) says; y is ignored. With `warm_start`,
+        from where the last fit stands."""
         if self.warm_start and hasattr(self, "fitted_"):
-            return self._go_on(X, Start(self.fitted_))
+            return self._go_on(X, Start(self.fitted_), sample_weight)
         self._check_settings()
         X = self._checked(X, reset=True)
         table = self._planned(X)
-        return self._learn(table, table.encode(X, handle_unknown=self.handle_unknown), None)
+        encoded = table.encode(X, handle_unknown=self.handle_unknown)
+        return self._learn(table, encoded, self._rows_to_learn(X, table, encoded, sample_weight))
 
     def _planned(self, X: Any) -> Table:
         return Table.fit(
             X,
-            schema=self.schema,
+            schema=self._schema_with_roles(X),
             missing_values=self.missing_values,
             structural=self.structural,
             constraints=self.constraints or (),
         )
 
-    def partial_fit(self, X: Any, y: Any = None) -> VSAEImputer:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> VSAEImputer:
         """Go on from where the fit stands, with more rows; without a fit, begin one. y is ignored.
 
         The columns, their kinds and their levels stay those of the first rows, and so do the sizes of the networks:
@@ -204,40 +239,46 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         ones bear it out; trees, calibration and mechanism are fitted to the new rows.
         """
         if not hasattr(self, "fitted_"):
-            return self.fit(X, y)
-        return self._go_on(X, Start(self.fitted_, rows=self.fitted_on_["rows"]))
+            return self.fit(X, y, sample_weight)
+        return self._go_on(X, Start(self.fitted_, rows=self.fitted_on_["rows"]), sample_weight)
 
-    def _go_on(self, X: Any, start: Start) -> VSAEImputer:
+    def _go_on(self, X: Any, start: Start, sample_weight: ArrayLike | None) -> VSAEImputer:
         self._check_settings()
-        return self._learn(self.schema_, self.schema_.encode_more(self._checked(X, reset=False)), start)
+        X = self._checked(X, reset=False)
+        encoded = self.schema_.encode_more(X)
+        rows = self._rows_to_learn(X, self.schema_, encoded, sample_weight, self.context_)
+        return self._learn(self.schema_, encoded, rows, start)
 
-    def _learn(self, table: Table, encoded: Encoded, start: Start | None) -> VSAEImputer:
+    def _learn(self, table: Table, encoded: Encoded, rows: _Rows, start: Start | None = None) -> VSAEImputer:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        fitted = self._fitted(table, encoded, seed, f"fitting {counted(encoded.n_rows, 'row')}", start)
+        fitted = self._fitted(table, rows, seed, f"fitting {counted(len(rows.mask), 'row')}", start)
         missing, earlier = float(1 - table.without_inapplicable(encoded).mask.mean()), 0
         if start is not None and start.rows:
             missing += (1 - start.share(encoded.n_rows)) * (self.fitted_on_["missing"] - missing)
             earlier = start.rows
-        self.schema_, self.fitted_, self._seed = table, fitted, seed  # all or nothing: a fit that fails changes nothing
+        self.context_ = rows.context  # from here on all or nothing: a fit that fails changes nothing
+        self.schema_, self.fitted_, self._seed = table, fitted, seed
         self.fitted_on_ = {"rows": earlier + encoded.n_rows, "missing": missing, "vsae": vsae.__version__}
         return self
 
-    def _fitted(self, table: Table, encoded: Encoded, seed: int, title: str, start: Start | None = None) -> FittedVSAE:
-        """A model of the cells; nothing of this estimator changes."""
+    def _fitted(self, table: Table, rows: _Rows, seed: int, title: str, start: Start | None = None) -> FittedVSAE:
+        """A model of the rows; nothing of this estimator changes."""
         config = self.config
         if not isinstance(config, VSAEConfig):
             changes = dict(config or {})
             if unknown := sorted(changes.keys() - {setting.name for setting in fields(VSAEConfig)}, key=str):
                 raise ValueError(f"config has no setting {unknown[0]!r}; vsae.VSAEConfig lists the settings")
             on_gpu = resolve_device(self.device).type == "cuda"
-            config = config_for(table.schema, encoded.n_rows, self.effort, gpu=on_gpu, **changes)
+            config = config_for(rows.schema, len(rows.mask), self.effort, gpu=on_gpu, **changes)
         with training_progress(title, quiet=not self.verbose, also=self.callback) as callback:
             return fit(
-                table.schema,
-                encoded.columns,
-                encoded.mask,
+                rows.schema,
+                rows.columns,
+                rows.mask,
                 config,
                 mechanism=self._mechanism_of(table),
+                weight=rows.weight,
+                context=rows.beside,
                 seed=seed,
                 device=self.device,
                 callback=callback,
@@ -377,8 +418,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             mask = encoded.mask.copy()
             mask[:, scored] = shown
             title = f"fit {number + 1} of {fits}, {counted(encoded.n_rows, 'row')}"
-            model.fitted_ = model._fitted(table, encoded.only(mask), seed + number, title)
-            some = encoded.only(mask, rows)
+            left = encoded.only(mask)
+            learned = model._rows_to_learn(X, table, left)
+            model.context_, model.fitted_ = learned.context, model._fitted(table, learned, seed + number, title)
+            some = model._with_context(X, left).take(rows)
             cuts = model.fitted_.quantiles(some.columns, some.mask, RANKS)
             chances = model.fitted_.probabilities(some.columns, some.mask)
             return known.prediction(model._imputed(some, warn=False), cuts, chances)
@@ -509,7 +552,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def sample_mask(self, n: int, *, random_state: int | None = None) -> NDArray[np.bool_]:
         """`n` masks from the learned mechanism, (n, modelled columns); True = observed."""
         check_is_fitted(self)
-        return self.fitted_.generate_masks(_number("n", n), seed=self._seeded(random_state))
+        masks = self.fitted_.generate_masks(_number("n", n), seed=self._seeded(random_state))
+        return masks[:, : len(self.schema_.modelled)]
 
     def missing_probability(self, X: Any) -> NDArray[np.float64]:
         """How probable the learned mechanism finds it that a cell is missing, (n, modelled columns).
@@ -520,7 +564,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         _, encoded = self._encoded(X)
         if not encoded.n_rows:
             return np.zeros(encoded.mask.shape)
-        return self.fitted_.missing_probability(encoded.columns, encoded.mask)
+        return self.fitted_.missing_probability(encoded.columns, encoded.mask)[:, : len(self.schema_.modelled)]
 
     def mask_log_likelihood(self, X: Any, *, random_state: int | None = None) -> NDArray[np.float64]:
         """How likely each row is to miss the cells it misses, log p(mask | row), (n,): odd masks have the lowest.
@@ -549,7 +593,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         _, encoded = self._encoded(X)
         if not encoded.n_rows:
             return np.zeros((*encoded.mask.shape, self.fitted_.model.config.latent_dim), dtype=np.float32)
-        return self.fitted_.embed(encoded.columns, encoded.mask)
+        return self.fitted_.embed(encoded.columns, encoded.mask)[:, : len(self.schema_.modelled)]
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """The log-likelihood of each row and its mask, log p(m) + log p(x | m), (n,); outliers have the lowest.
@@ -564,11 +608,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
         None where no two rows have enough cells in common.
         """
-        _, generated = self._encoded(rows)
-        _, real = self._encoded(X)
+        generated, real = (self._encoded(part, context=False)[1] for part in (rows, X))
         if not generated.n_rows or not real.n_rows:
             return None
-        return distance_to_closest(self.fitted_.schema, (generated.columns, generated.mask), (real.columns, real.mask))
+        return distance_to_closest(self.schema_.schema, (generated.columns, generated.mask), (real.columns, real.mask))
 
     # --- files
 
@@ -584,6 +627,10 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             "add_indicator": self.add_indicator,
             "mechanism": dict(self.mechanism) if isinstance(self.mechanism, Mapping) else self.mechanism,
             "seed": self._seed,
+            "weights": self.weights,
+            "groups": self.groups,
+            "order": self.order,
+            "context": self.context_ and self.context_.to_json(),
         }
         content["fitted_on"] = self.fitted_on_
         content["notations"] = {name: notation_to_json(n) for name, n in getattr(self, "notations_", {}).items()}
@@ -609,11 +656,18 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             return X
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
 
-    def _encoded(self, X: Any) -> tuple[View, Encoded]:
-        """X, looked at once, and its cells."""
+    def _encoded(self, X: Any, *, context: bool = True) -> tuple[View, Encoded]:
+        """X, looked at once, and its cells; with what groups say of their rows, unless that is not wanted."""
         check_is_fitted(self)
         view = view_of(self._checked(X, reset=False))
-        return view, self.schema_.encode(view, handle_unknown=self.handle_unknown)
+        encoded = self.schema_.encode(view, handle_unknown=self.handle_unknown)
+        return view, self._with_context(view, encoded) if context else encoded
+
+    def _with_context(self, X: Any, encoded: Encoded) -> Encoded:
+        if self.context_ is None or not encoded.n_rows:
+            return encoded
+        groups = groups_of(X, self.groups, self.order)
+        return Encoded(*self.context_.beside(encoded.columns, encoded.mask, groups), encoded.n_rows)
 
     def _check_settings(self) -> None:
         """Before a table is read."""
@@ -623,6 +677,49 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         check_mechanism(self.mechanism)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be a function of one step's progress, not {self.callback!r}")
+
+    def _schema_with_roles(self, X: Any) -> Any:
+        """The schema as given, in which columns that say something of rows are kept, unless it says otherwise."""
+        roles = {"weights": self.weights, "groups": self.groups, "order": self.order}
+        if self.order is not None and self.groups is None:
+            raise TableError(f"order={self.order!r} is the order of rows in a group; name the groups, too: groups=…")
+        for what, label in roles.items():
+            if label is not None:
+                column_of(view_of(X), label, what)
+        kept = {label: "keep" for label in (self.weights, self.groups) if label is not None}
+        if not kept or not isinstance(self.schema, Mapping | None):
+            return self.schema
+        return {**kept, **(self.schema or {})}
+
+    def _rows_to_learn(
+        self,
+        X: Any,
+        table: Table,
+        encoded: Encoded,
+        sample_weight: ArrayLike | None = None,
+        context: GroupContext | None = None,
+    ) -> _Rows:
+        """Those whose weight is not 0, with what groups say of them: as it is known to be said, if it is."""
+        groups = None if self.groups is None else groups_of(X, self.groups, self.order)
+        columns, mask, weight = encoded.columns, encoded.mask, None
+        if sample_weight is not None and self.weights is not None:
+            raise TableError(f"weights={self.weights!r} and sample_weight are both given; give one of them")
+        if sample_weight is not None:
+            weight = checked_weights(sample_weight, encoded.n_rows, "sample_weight")
+        elif self.weights is not None:
+            weight = weights_of(X, self.weights)
+        if weight is not None:
+            rows = np.flatnonzero(weight)
+            columns, mask, weight = {name: x[rows] for name, x in columns.items()}, mask[rows], weight[rows]
+            groups = groups and groups.take(rows)
+            weight = None if (weight == weight[0]).all() else weight
+        if groups is None:
+            return _Rows(table.schema, columns, mask, weight, None, None)
+        if context is None:
+            order = next((plan.name for plan in table.modelled if plan.label == self.order), None)
+            context = GroupContext.fit(table.schema, columns, mask, groups, weight, order)
+        beside = partial(context.beside, groups=groups)
+        return _Rows(context.schema, *beside(columns, mask), weight, context, beside)
 
     def _check_strategy(self) -> None:
         if self.strategy not in get_args(Strategy):
@@ -711,9 +808,11 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
         kept = {name: content[name] for name in ("handle_unknown", "strategy", "mechanism")}
         kept["add_indicator"] = content.get("add_indicator", False)
+        kept |= {name: content.get(name) for name in ("weights", "groups", "order")}
         imputer = VSAEImputer(**kept, config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
-        imputer._seed = int(content["seed"])
+        context, imputer._seed = content.get("context"), int(content["seed"])
+        imputer.context_ = None if context is None else GroupContext.from_json(imputer.schema_.schema, context)
         imputer.fitted_on_ = dict(content["fitted_on"])
         imputer.notations_ = {name: notation_from_json(n) for name, n in content.get("notations", {}).items()}
         imputer.n_features_in_ = len(imputer.schema_.plans)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from vsae import load
 from vsae.cli.app import app
 from vsae.cli.demo import run
-from vsae.cli.options import ColumnOptions, TextOptions, TrainingOptions
+from vsae.cli.options import ColumnOptions, RowOptions, TextOptions, TrainingOptions
 from vsae.datasets import make_clinic
 from vsae.files import read_table, write_table
 from vsae.model.config import VSAEConfig
@@ -62,7 +62,7 @@ def test_the_help_names_every_kind_that_a_file_may_hold():
 @pytest.mark.parametrize("name", ["impute", "fit", "inspect"])
 def test_shared_options_are_options_of_the_command(name):
     parameters = {parameter.name for parameter in get_command(app).commands[name].params}
-    groups = [TextOptions, ColumnOptions] if name == "inspect" else [TextOptions, ColumnOptions, TrainingOptions]
+    groups = [TextOptions, ColumnOptions, *([] if name == "inspect" else [RowOptions, TrainingOptions])]
     for group in groups:
         assert {field.name for field in fields(group)} <= parameters
     assert not {"text", "columns", "training"} & parameters
@@ -426,3 +426,24 @@ def test_a_table_to_compare_with_is_read_as_it_was(tmp_path):
     assert invoke("fit", table, "-o", tmp_path / "m", "--steps", 3, *options).exit_code == 0
     done = invoke("sample", tmp_path / "m", "-n", 5, "-o", tmp_path / "s.csv", "--against", table, *options)
     assert done.exit_code == 0, done.output
+
+
+def test_weights_groups_and_order_are_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    patient, own = np.repeat(np.arange(20), 6), np.repeat(rng.normal(size=20), 6)
+    table = {"patient": patient, "visit": np.tile(np.arange(6), 20), "a": own + 0.1 * rng.normal(size=120)}
+    table |= {"w": rng.integers(0, 3, 120), "b": np.where(rng.random(120) < 0.3, np.nan, own)}
+    path, model = tmp_path / "visits.csv", tmp_path / "model.vsae"
+    write_table(path, table)
+    options = ("--groups", "patient", "--order", "visit", "--weights", "w")
+    found = invoke("fit", path, "-o", model, *options)
+    assert found.exit_code == 0, found.output
+    assert load(model).context_.near == ("b",)
+    out = tmp_path / "out.csv"
+    assert invoke("impute", path, "-o", out, "--model", model).exit_code == 0
+    filled = read_table(out).data
+    assert not np.isnan(np.asarray(filled["b"], dtype=float)).any()
+    assert invoke("impute", path, "-o", out, "--model", model, *options).exit_code == 2
+    wrong = invoke("fit", path, "-o", model, "--groups", "who")
+    assert wrong.exit_code == 1
+    assert "groups names 'who', which is not a column" in wrong.output

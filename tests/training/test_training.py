@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from conftest import PLAIN, every_kind, rows_of
 from vsae.data.encoding import Encoding
 from vsae.data.schema import Schema, categorical, real
 from vsae.fitting.fit import fit
-from vsae.fitting.steps import withhold
+from vsae.fitting.steps import divide, withhold
 from vsae.model.config import NetShape, VSAEConfig
 from vsae.model.vsae import VSAE
 from vsae.training import loop as training_module
@@ -119,13 +121,18 @@ def test_early_stopping_keeps_the_best_weights():
     assert history.best_step[0] == history.records[int(np.argmin(scores))]["step"]
 
 
+def divided(schema, data, config):
+    withheld, rows = withhold(schema, data, config)
+    return divide(schema, replace(data, withheld=withheld), rows, config)
+
+
 @pytest.mark.parametrize("tolerance", [0.0, 0.05])
 def test_weights_are_those_of_the_last_evaluation_close_to_the_best(tolerance):
     schema = every_kind()
     columns, mask = rows_of(schema, 100)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
     torch.manual_seed(0)
-    training, held_out = withhold(schema, data, SMALL)
+    training, held_out = divided(schema, data, SMALL)
     model = VSAE(schema, SMALL.replace(steps=200, learning_rate=0.02, tolerance=tolerance))
     scores = [record["score"][0] for record in train(model, training, held_out, learn=learn).records]
     close = [score for i, score in enumerate(scores) if score <= min(scores[: i + 1]) * (1 + tolerance)]
@@ -233,7 +240,7 @@ def test_held_out_score_of_the_trivial_predictor_is_one():
     mask = np.ones((4000, 2), dtype=bool)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
     torch.manual_seed(0)
-    _, held_out = withhold(schema, data, SMALL.replace(validation_share=0.5))
+    _, held_out = divided(schema, data, SMALL.replace(validation_share=0.5))
     model = VSAE(schema, VSAEConfig(**PLAIN))
     last = model.data_network.net.last
     with torch.no_grad():
@@ -246,7 +253,7 @@ def test_nothing_to_hide_means_no_score():
     schema = Schema([real("a")])
     columns, mask = {"a": np.ones(5)}, np.zeros((5, 1), dtype=bool)
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
-    assert withhold(schema, data, SMALL)[1] is None
+    assert divided(schema, data, SMALL)[1] is None
 
 
 @pytest.mark.parametrize("validation", ["cells", "rows"])
@@ -257,7 +264,7 @@ def test_what_is_held_out_is_never_trained_on(validation):
     data = Encoding.fit(schema, columns, mask).encode(columns, mask)
     config = SMALL.replace(validation=validation, patience=10**6, features="plain", gaussian=False)
     torch.manual_seed(0)
-    training, held_out = withhold(schema, data, config)
+    training, held_out = divided(schema, data, config)
     withheld = held_out.batch.withheld[0]
     assert 0 < withheld.sum() < 0.2 * mask.sum()
     if validation == "rows":

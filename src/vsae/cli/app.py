@@ -21,6 +21,7 @@ from vsae.cli.options import (
     Format,
     Input,
     Quiet,
+    RowOptions,
     Seed,
     TextOptions,
     TrainingOptions,
@@ -98,6 +99,7 @@ def impute(
     ] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Write the filled table over IN.")] = False,
     columns: ColumnOptions,
+    rows: RowOptions,
     training: TrainingOptions,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -127,9 +129,9 @@ def impute(
             raise typer.BadParameter(
                 f"must be one of {', '.join(get_args(Strategy))}, not {strategy!r}", param_hint="--strategy"
             )
-        if model and (columns != ColumnOptions() or training != TrainingOptions()):
+        if model and (columns, rows, training) != (ColumnOptions(), RowOptions(), TrainingOptions()):
             raise typer.BadParameter(
-                "a fitted model takes no options of columns and of training, such as --schema, --missing or --effort",
+                "a fitted model takes no options of columns, rows and training, such as --schema, --groups or --effort",
                 param_hint="--model",
             )
         out = table if in_place and out == "-" else out
@@ -142,7 +144,7 @@ def impute(
             check_target(flags)
         known = load(model) if model else None
         source = read(table, format, text, quiet, columns, known)
-        imputer = known or fitted(source, columns, training, seed, quiet)
+        imputer = known or fitted(source, columns, rows, training, seed, quiet)
         imputer.set_params(add_indicator=False)  # --flags are a file of their own
         if strategy:
             imputer.set_params(strategy=strategy)
@@ -182,6 +184,7 @@ def fit(
         ),
     ] = None,
     columns: ColumnOptions,
+    rows: RowOptions,
     training: TrainingOptions,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -196,14 +199,14 @@ def fit(
         check_place(out)
         if is_same(str(out), table):
             fail(f"{out}: this is the table itself; name another file for the model")
-        if start and columns != ColumnOptions():
+        if start and (columns != ColumnOptions() or rows != RowOptions()):
             raise typer.BadParameter(
-                "a fitted model takes no options of columns, such as --schema", param_hint="--from"
+                "a fitted model takes no options of columns or rows, such as --schema", param_hint="--from"
             )
         known = load(start) if start else None
         source = read(table, format, text, quiet, columns, known)
         state = out.with_name(f".{out.name}.training")
-        fitted(source, columns, training, seed, quiet, state, known).save(out)
+        fitted(source, columns, rows, training, seed, quiet, state, known).save(out)
         note(f"wrote {out}", quiet)
 
 
@@ -307,6 +310,7 @@ def evaluate(
         typer.Option(help="What else to score: mean/mode, linear, trees, with commas between. Default: all."),
     ] = None,
     columns: ColumnOptions,
+    rows: RowOptions,
     training: TrainingOptions,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -325,7 +329,7 @@ def evaluate(
                 fail(f"{out}: this is the table itself; name another file for the errors")
             check_target(out)
         source = read(table, format, text, quiet, columns)
-        imputer = asked_for(source, columns, training, seed, quiet)
+        imputer = asked_for(source, columns, rows, training, seed, quiet)
         methods = separated(compare) or list(CHAINS)
         found = imputer.evaluate(source.data, holdout=holdout, repeats=repeats, compare=methods)
         if out != "-":
@@ -414,6 +418,7 @@ def read(
 def fitted(
     source: FileTable,
     columns: ColumnOptions,
+    rows: RowOptions,
     training: TrainingOptions,
     seed: int,
     quiet: bool,
@@ -424,7 +429,7 @@ def fitted(
     from vsae.fitting.steps import TrainingStates
     from vsae.storage.checkpoint import FileFormatError
 
-    imputer = asked_for(source, columns, training, seed, quiet, state, known)
+    imputer = asked_for(source, columns, rows, training, seed, quiet, state, known)
     learn, states = imputer.fit if known is None else imputer.partial_fit, TrainingStates.beside(state)
     if any(path is not None and path.exists() for path in states):
         note(f"continuing the fit that {state} is the state of", quiet)
@@ -439,6 +444,7 @@ def fitted(
 def asked_for(
     source: FileTable,
     columns: ColumnOptions,
+    rows: RowOptions,
     training: TrainingOptions,
     seed: int,
     quiet: bool,
@@ -464,6 +470,9 @@ def asked_for(
             missing_values=columns.missing_codes(),
             structural=columns.conditions() or None,
             constraints=columns.constraint,
+            weights=rows.weights,
+            groups=rows.groups,
+            order=rows.order,
         )
         imputer.notations_ = {name: n for name, n in source.notations.items() if type(n).__name__ in NOTATIONS}
     if known is None or training.mechanism:

@@ -191,6 +191,24 @@ class TrainingOptions:
         return {name: literal(said) for name, _, said in given}
 
 
+@dataclass(frozen=True)
+class RowOptions:
+    """What columns say of the rows."""
+
+    weights: Annotated[
+        str | None,
+        typer.Option(help="A column that says how much each row counts; with 0, it is filled and not learned from."),
+    ] = None
+    groups: Annotated[
+        str | None,
+        typer.Option(help="A column that names the group of each row, such as a patient: rows of a group are alike."),
+    ] = None
+    order: Annotated[
+        str | None,
+        typer.Option(help="A column by which the rows of a group follow one another, such as a date."),
+    ] = None
+
+
 def separated(options: list[str] | None) -> list[str]:
     """
     >>> separated(["a,b", "c"])

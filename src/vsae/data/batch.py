@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from vsae.data.schema import Block, Family
+from vsae.data.weights import effective_rows, systematic
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Batch:
     withheld: Tensor | None = None  # (…, M) bool: observed cells kept for validation, which training must not see
     visible: Tensor | None = None  # (…, M) bool: the usable cells that a training step shows the proposals
     readings: Mapping[str, Tensor] = field(default_factory=dict)  # what a model has read of what is visible
+    weight: Tensor | None = None  # (…,) of rows, 1 on average; None: they are alike
 
     @property
     def usable(self) -> Tensor:
@@ -48,6 +50,17 @@ class Batch:
     @property
     def rows(self) -> int:
         return self.mask.shape[-2]
+
+    def cell_weight(self) -> Tensor | float:
+        """Of rows, to weigh their cells with, (…, 1)."""
+        return 1.0 if self.weight is None else self.weight[..., None]
+
+    def in_proportion(self, rows: Tensor) -> Tensor:
+        """Some rows (r,) of a data set, in their order, each as often as its weight says; as many as they are worth."""
+        if self.weight is None or not len(rows):
+            return rows
+        weight = self.weight[rows]
+        return rows[systematic(weight, max(1, round(effective_rows(weight))))]
 
     def take(self, index: Tensor | slice) -> Batch:
         """Rows of a data set; an index of shape (E, B) gives each member its own."""
@@ -86,7 +99,8 @@ class Batch:
 
     def with_mask(self, mask: Tensor) -> Batch:
         """With another mask; what was read of the visible cells stays true of them alone."""
-        return Batch(self.values, mask, self.withheld, readings=self.readings if mask is self.visible else {})
+        readings = self.readings if mask is self.visible else {}
+        return Batch(self.values, mask, self.withheld, readings=readings, weight=self.weight)
 
     def to(self, device: torch.device | str) -> Batch:
         return self._each(lambda x: x.to(device))
@@ -104,12 +118,13 @@ class Batch:
         return self._each(torch.clone)
 
     def _tensors(self) -> list[Tensor]:
-        masks = [mask for mask in (self.mask, self.withheld, self.visible) if mask is not None]
+        masks = [part for part in (self.mask, self.withheld, self.visible, self.weight) if part is not None]
         return [*self.values.values(), *masks, *self.readings.values()]
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
         def of(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             return {name: change(x) for name, x in tensors.items()}
 
-        withheld, visible = (None if mask is None else change(mask) for mask in (self.withheld, self.visible))
-        return Batch(of(self.values), change(self.mask), withheld, visible, of(self.readings))
+        others = (self.withheld, self.visible, self.weight)
+        withheld, visible, weight = (None if part is None else change(part) for part in others)
+        return Batch(of(self.values), change(self.mask), withheld, visible, of(self.readings), weight)

@@ -66,14 +66,25 @@ class Encoding:
     scaling: Scaling = "standard"
 
     @classmethod
-    def fit(cls, schema: Schema, columns: Columns, mask: Mask, scaling: Scaling = "standard") -> Encoding:
+    def fit(
+        cls,
+        schema: Schema,
+        columns: Columns,
+        mask: Mask,
+        scaling: Scaling = "standard",
+        weight: NDArray[np.float64] | None = None,
+    ) -> Encoding:
+        """`weight` (n,): of rows."""
         check_mask(schema, mask)
         loc, scale, low, high, decimals, point_mass = {}, {}, {}, {}, {}, {}
         for block in schema.standardised_blocks:
             natural = stack(block, columns, mask)  # NaN where not observed
             warped = _warp(block, natural)
-            decimals[block.name], point_mass[block.name] = _decimals(block, natural), _point_mass(block, natural)
-            loc[block.name], scale[block.name] = _location_and_scale(warped, scaling)
+            decimals[block.name], point_mass[block.name] = (
+                _decimals(block, natural),
+                _point_mass(block, natural, weight),
+            )
+            loc[block.name], scale[block.name] = _location_and_scale(warped, scaling, weight)
             y = (warped - loc[block.name]) / scale[block.name]
             low[block.name] = np.nan_to_num(np.fmin.reduce(y, axis=0), nan=0.0)
             high[block.name] = np.nan_to_num(np.fmax.reduce(y, axis=0), nan=0.0)
@@ -274,7 +285,7 @@ def _fewest_decimals(x: NDArray[np.float64]) -> int:
         return next((d for d in _DECIMALS if (np.abs(np.round(x, d) - x) <= last_bits).all()), _DECIMALS.stop)
 
 
-def _point_mass(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _point_mass(block: Block, x: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """
     >>> from vsae.data.schema import Schema, real
     >>> (block,) = Schema([real("a"), real("b")]).blocks
@@ -283,25 +294,30 @@ def _point_mass(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     found = np.full(len(block), np.nan)
     for j in range(0 if block.family is Family.VECTOR else len(block)):
-        values, counts = np.unique(x[:, j][~np.isnan(x[:, j])], return_counts=True)
-        if len(values) and counts.max() > max(_POINT_MASS * counts.sum(), 1):
+        seen = ~np.isnan(x[:, j])
+        values, which, cells = np.unique(x[seen, j], return_inverse=True, return_counts=True)
+        counts = np.bincount(which, None if weight is None else weight[seen])
+        if len(values) and cells.max() > 1 and counts.max() > _POINT_MASS * counts.sum():
             found[j] = values[counts.argmax()]
     return found
 
 
-def _location_and_scale(y: NDArray[np.float64], scaling: Scaling) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _location_and_scale(
+    y: NDArray[np.float64], scaling: Scaling, weight: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Per column over the observed (non-NaN) cells; a column with one value, or none, gets scale 1."""
     seen = ~np.isnan(y)
     size = np.maximum(np.abs(np.where(seen, y, 0.0)).max(axis=0, initial=0.0), 1e-300)
     unit = np.where(seen, y, 0.0) / size  # squares of 1e300 would overflow
-    n = np.maximum(seen.sum(axis=0), 1)
+    share = seen if weight is None else seen * weight.reshape(-1, *[1] * (y.ndim - 1))
+    n = np.maximum(share.sum(axis=0), 1e-300)
     if scaling == "minmax":
         low = np.where(seen, unit, np.inf).min(axis=0, initial=np.inf)
         high = np.where(seen, unit, -np.inf).max(axis=0, initial=-np.inf)
         empty = ~seen.any(axis=0)
         loc, scale = np.where(empty, 0.0, low), np.where(empty, 0.0, high) - np.where(empty, 0.0, low)
     else:
-        loc = unit.sum(axis=0) / n
-        scale = np.sqrt((np.where(seen, unit - loc, 0.0) ** 2).sum(axis=0) / n)
+        loc = (unit * share).sum(axis=0) / n
+        scale = np.sqrt(((unit - loc) ** 2 * share).sum(axis=0) / n)
     scale = np.where(scale > 1e-12, scale * size, 1.0)  # a constant column: rounding noise is no variation
     return loc * size, scale

@@ -23,14 +23,15 @@ def remask(mask: Tensor, low: float, high: float, weight: Tensor | None = None) 
     return mask & (torch.rand(mask.shape, device=mask.device) >= share)
 
 
-def remask_weights(mask: Tensor) -> Tensor:
-    """(M,) in (0, 1], from the mask of a data set (n, M): what is rarely missing is rarely asked for, so rarely hidden.
+def remask_weights(mask: Tensor, weight: Tensor | float = 1.0) -> Tensor:
+    """(M,) in (0, 1], from the mask of a data set (n, M) and weights of its rows (n, 1).
 
-    The rows seen in training then lack the cells that rows lack, and have more of the others' context.
+    What is rarely missing is rarely asked for, so rarely hidden: the rows seen in training then lack the cells that
+    rows lack, and have more of the others' context.
 
     >>> remask_weights(torch.tensor([[True, False, False], [True, True, False]]))
     tensor([0.1000, 0.7071, 1.0000])
     """
-    rate = 1 - mask.float().mean(0)
+    rate = 1 - (mask * weight).float().mean(0)
     most = rate.max()
     return (rate / most).sqrt().clamp_min(_LEAST) if most > 0 else torch.ones_like(rate)

@@ -135,10 +135,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class Attribute:
-    """x_i of the paper: variables that are observed or missing together, with one latent."""
+    """x_i of the paper: variables that are observed or missing together, with one latent.
+
+    `context` is computed from a table and helps to predict it: it is never withheld, nor imputed.
+    """
 
     name: str
     variables: tuple[Variable, ...]
+    context: bool = False
 
     def __post_init__(self) -> None:
         if not self.variables:
@@ -232,6 +236,11 @@ class Schema:
         return tuple(variable for attribute in self.attributes for variable in attribute.variables)
 
     @cached_property
+    def context(self) -> list[int]:
+        """The attributes that are read and never asked for."""
+        return [i for i, attribute in enumerate(self.attributes) if attribute.context]
+
+    @cached_property
     def attribute_of(self) -> dict[str, int]:
         """Variable name → index of the attribute it belongs to."""
         return {v.name: i for i, attribute in enumerate(self.attributes) for v in attribute.variables}
@@ -272,13 +281,17 @@ class Schema:
             {
                 "name": attribute.name,
                 "variables": [_variable_to_json(variable) for variable in attribute.variables],
+                **({"context": True} if attribute.context else {}),
             }
             for attribute in self.attributes
         ]
 
     @classmethod
     def from_json(cls, data: list[dict[str, Any]]) -> Schema:
-        return cls(Attribute(item["name"], tuple(map(_variable_from_json, item["variables"]))) for item in data)
+        return cls(
+            Attribute(item["name"], tuple(map(_variable_from_json, item["variables"])), item.get("context", False))
+            for item in data
+        )
 
 
 def _variable_to_json(v: Variable) -> dict[str, Any]:

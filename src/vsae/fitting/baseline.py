@@ -39,7 +39,7 @@ def fit_baseline(
     fitted: FittedModel[Baseline] = FittedModel(model, data.encoding)
     with kept_if_diverged(fitted):
         fitted.history = train(model, parts.training, parts.held_out, learn=learn, seed=parts.seed, callback=callback)
-        assessed = assess(fitted, data, parts, [Fold()], seed)
+        assessed = assess(fitted, parts, [Fold()], seed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback)
     fitted.calibration = calibrate(fitted, data, assessed, [Fold()], seed)
     return fitted

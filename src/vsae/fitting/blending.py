@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -49,8 +49,9 @@ def blend_with_trees(imputer: Imputer[Any], training: Batch, seed: int) -> Blend
     variables = [v for v in schema.variables if not v.event]
     if not trees or training.withheld is None or not 2 <= len(variables) <= _MOST_VARIABLES:
         return Blended()
-    grown = _grow(imputer, training, seed)
-    shown = training.take(training.withheld.any(1).nonzero()[:, 0])
+    asked = [variable.name for attribute in schema if not attribute.context for variable in attribute.variables]
+    grown = _grow(imputer, training, seed, asked)
+    shown = training.take(training.in_proportion(training.withheld.any(1).nonzero()[:, 0]))
     if grown is None or not shown.rows:
         return Blended()
     visible, forest = shown.with_mask(shown.usable), grown.forest
@@ -71,7 +72,7 @@ def refit_trees(imputer: Imputer[Any], data: Batch, seed: int) -> Blended:
     return Blended.of(imputer.blend, grown)
 
 
-def _grow(imputer: Imputer[Any], data: Batch, seed: int, only: Mapping[str, float] | None = None) -> Grown | None:
+def _grow(imputer: Imputer[Any], data: Batch, seed: int, only: Collection[str]) -> Grown | None:
     alone = replace(imputer, blend=None)
     trees = max(imputer.model.config.trees, FOLDS)
     return grow(imputer.schema, data, lambda rows: _filling(alone, rows), trees, seed, only)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from vsae.data.columns import Columns, Mask
 from vsae.data.schema import Schema
@@ -13,6 +15,7 @@ from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
 from vsae.fitting.start import Start
 from vsae.fitting.steps import (
+    Context,
     FitData,
     TrainingStates,
     assess,
@@ -41,6 +44,8 @@ def fit(
     config: VSAEConfig | None = None,
     *,
     mechanism: Mechanism = "auto",
+    weight: NDArray[np.float64] | None = None,
+    context: Context | None = None,
     seed: int = 0,
     device: torch.device | str | None = None,
     callback: Callback | None = None,
@@ -50,6 +55,8 @@ def fit(
     """Fit a VSAE to a table with missing cells, which may hide by their own value as the mechanism says.
 
     With a `start`, from where another fit of the same columns stands.
+    `weight` (n,), above 0: how much each row counts. `context` makes anew those columns that follow from others, such
+    as what a row's group says of it, where some cells of these are withheld: see data/context.py.
 
     >>> import numpy as np
     >>> from vsae.data.schema import real
@@ -65,7 +72,7 @@ def fit(
     config = config or config_for(schema, len(mask), gpu=resolve_device(device).type == "cuda")
     if start is not None:
         config = start.config(config)
-    data = FitData.of(schema, columns, mask, config, device, start)
+    data = FitData.of(schema, columns, mask, config, device, start, weight, context)
     states = TrainingStates.beside(checkpoint_path)
     model, parts = split(VSAE if start is None else start.model, data, config, seed, start)
     fitted = FittedVSAE(model, data.encoding, turns=turns_of(schema, data.batch))
@@ -76,13 +83,14 @@ def fit(
             config=None if start is None else start.gentle(config), goes_on=start is not None,
         )  # fmt: skip
         fitted.blend, folds = blend_with_trees(fitted, parts.training, seed)
-        assessed = assess(fitted, data, parts, folds, seed)
-        fitted.relations = find_relations(fitted, data, parts.training, assessed)
+        assessed = assess(fitted, parts, folds, seed)
+        fitted.relations = find_relations(fitted, parts, assessed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
         fitted.blend, folds = refit_trees(fitted, data.batch, seed)
     fitted.calibration = calibrate(fitted, data, assessed, folds, seed)
-    fitted.tilts = tilts_of(fitted, columns, mask, mechanism, seed)
-    fitted.mask_regressions = fit_mask_regressions(fitted, columns, mask, seed)
+    rows = data.representative()
+    fitted.tilts = tilts_of(fitted, *rows, mechanism, seed)
+    fitted.mask_regressions = fit_mask_regressions(fitted, *rows, seed)
     fitted.marginal_map = fit_prior(model, data, seed)
     states.remove()
     return fitted

@@ -85,6 +85,7 @@ def grow(
 class _Cells(NamedTuple):
     row: NDArray[np.int64]
     value: NDArray[Any]
+    weight: NDArray[np.float64] | None  # of the row
 
 
 def _cells(schema: Schema, data: Batch, variable: Variable) -> _Cells:
@@ -92,7 +93,8 @@ def _cells(schema: Schema, data: Batch, variable: Variable) -> _Cells:
     block = next(block for block in schema.blocks if variable in block.variables)
     j, at = block.variables.index(variable), data.usable[:, schema.attribute_of[variable.name]]
     values = data.values[block.name][:, j] if block.family in DISCRETE else data.numbers([block])[:, j]
-    return _Cells(at.nonzero()[:, 0].cpu().numpy(), values[at].double().cpu().numpy())
+    weight = None if data.weight is None else data.weight[at].double().cpu().numpy()
+    return _Cells(at.nonzero()[:, 0].cpu().numpy(), values[at].double().cpu().numpy(), weight)
 
 
 class _Tree(NamedTuple):
@@ -121,7 +123,8 @@ def _tree(
         max_leaf_nodes=leaves if len(mine) > leaves * _OF_A_LEAF[is_level] else None,
         random_state=int(rng.integers(2**31)),
     )
-    tree = made.fit(x[cells.row[mine]], cells.value[mine], check_input=False).tree_
+    weight = None if cells.weight is None else cells.weight[mine]
+    tree = made.fit(x[cells.row[mine]], cells.value[mine], weight, check_input=False).tree_
     splits = np.flatnonzero(tree.children_left >= 0)
     place = np.zeros(tree.node_count, dtype=np.int64)  # in our list: both nodes of the k-th question side by side
     place[tree.children_left[splits]] = 2 * np.arange(len(splits)) + 1

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from vsae.data.batch import Batch
 from vsae.data.columns import Columns, Mask
@@ -49,6 +51,10 @@ _ROWS_LOOKED_AT = 100_000  # for them
 _NUMBERS_AT_ONCE = 2**27  # floats: half a gigabyte
 
 
+#: Columns and their mask → the same with the context that follows from them: see data/context.py
+Context = Callable[[Columns, Mask], tuple[Columns, Mask]]
+
+
 class FitData(NamedTuple):
     """A table as it was given, and as the model reads it."""
 
@@ -56,6 +62,7 @@ class FitData(NamedTuple):
     mask: Mask
     encoding: Encoding
     batch: Batch  # (n, …), on the device of the fit
+    context: Context | None = None
 
     @classmethod
     def of(
@@ -66,26 +73,53 @@ class FitData(NamedTuple):
         config: VSAEConfig,
         device: torch.device | str | None,
         start: Start | None = None,
+        weight: NDArray[np.float64] | None = None,
+        context: Context | None = None,
     ) -> FitData:
         device = resolve_device(device)
         if start is None:
-            encoding = Encoding.fit(schema, columns, mask, config.scaling)
+            encoding = Encoding.fit(schema, columns, mask, config.scaling, weight)
         else:
             encoding = start.fitted.encoding.widened(columns, mask)
-        return cls(columns, mask, encoding, encoding.encode(columns, mask).to(device))
+        batch = encoding.encode(columns, mask)
+        if weight is not None:
+            batch = replace(batch, weight=torch.from_numpy(weight / weight.mean()).float())
+        return cls(columns, mask, encoding, batch.to(device), context)
+
+    def withholding(self, withheld: Tensor) -> FitData:
+        """The same rows, in whose context the withheld cells (n, M) take no part."""
+        if self.context is None:
+            return self._replace(batch=replace(self.batch, withheld=withheld))
+        columns, mask = self.context(self.columns, self.mask & ~withheld.cpu().numpy())
+        mask = np.where(self.predicted, self.mask, mask)
+        batch = replace(self.encoding.encode(columns, mask).to(withheld.device), withheld=withheld)
+        return self._replace(columns=columns, mask=mask, batch=replace(batch, weight=self.batch.weight))
+
+    @property
+    def predicted(self) -> NDArray[np.bool_]:
+        """(M,): attributes that are no context."""
+        return np.array([not attribute.context for attribute in self.schema])
 
     @property
     def schema(self) -> Schema:
         return self.encoding.schema
 
+    def representative(self) -> tuple[Columns, Mask]:
+        """Columns and mask of all rows, or of some, each as often as its weight says."""
+        if self.batch.weight is None:
+            return self.columns, self.mask
+        return self.rows(self.batch.in_proportion(torch.arange(self.batch.rows, device=self.batch.mask.device)))
+
     def rows(self, index: Any) -> tuple[dict[str, Any], Mask]:
         """Some rows of the columns and of the mask."""
+        index = index.cpu().numpy() if isinstance(index, Tensor) else index
         return {name: np.asarray(x)[index] for name, x in self.columns.items()}, self.mask[index]
 
 
 class Split(NamedTuple):
     """What to train on, what to validate with, and the seed of the training."""
 
+    data: FitData  # as it is while cells are withheld
     training: Batch
     held_out: HeldOut | None
     seed: int
@@ -131,49 +165,59 @@ def split(
     device = data.batch.mask.device
     with private_rng(seed, device):
         model = build(data.schema, config).to(device)
-        training, held_out = withhold(data.schema, data.batch, config)
+        withheld, rows = withhold(data.schema, data.batch, config)
+        shown = data.withholding(withheld)
+        training, held_out = divide(data.schema, shown.batch, rows, config)
         training_seed = int(torch.randint(2**31, (1,)))  # before anything is drawn on the device
         if start is None:
             model.fit_statistics(training)
         else:
             model.update_statistics(training, start.share(training.rows))
-        return model, Split(training, held_out, training_seed)
+        return model, Split(shown, training, held_out, training_seed)
 
 
-def withhold(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Batch, HeldOut | None]:
-    """What to train on, and what to validate with: cells of any row, or whole rows some of whose cells are hidden.
+def withhold(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Tensor, Tensor]:
+    """The cells to validate with, (n, M), and the rows they are in: cells of any row, or whole rows some of whose cells
+    are hidden.
 
     Cells are the better use of a small table: every row is trained on, and many more cells are scored.
     """
-    device = data.mask.device
     order, mask = torch.randperm(data.rows), data.mask.cpu()  # the same cells on every device
-    most = _affordable_rows(schema, config, _MOST_VALIDATION_ROWS)
-    if config.validation == "cells" or data.rows < _FEWEST_ROWS_TO_SPLIT:
-        scored = torch.zeros_like(mask)
-        scored[order[:most]] = True
-        withheld = mask & scored & ~remask(mask, config.validation_share, config.validation_share)
-        training = Batch(data.values, data.mask, withheld.to(device))
-        return training, HeldOut.of(schema, training.take(order[:most].to(device)))
-    held = max(1, min(int(data.rows * config.validation_share), most))
-    shown = mask[order[:held]]
-    withheld = shown & ~remask(shown, config.validation_remask, config.validation_remask)
-    rows = data.take(order[:held].to(device))
-    validation = Batch(rows.values, rows.mask, withheld.to(device))
-    return data.take(order[held:].to(device)), HeldOut.of(schema, validation)
+    rows, withheld = order[: _affordable_rows(schema, config, _MOST_VALIDATION_ROWS)], torch.zeros_like(mask)
+    if _withholds_cells(data, config):
+        withheld[rows] = (mask & ~remask(mask, config.validation_share, config.validation_share))[rows]
+    else:
+        rows = rows[: max(1, int(data.rows * config.validation_share))]
+        withheld[rows] = mask[rows] & ~remask(mask[rows], config.validation_remask, config.validation_remask)
+    withheld[:, schema.context] = False
+    return withheld.to(data.mask.device), rows.to(data.mask.device)
+
+
+def divide(schema: Schema, data: Batch, rows: Tensor, config: VSAEConfig) -> tuple[Batch, HeldOut | None]:
+    """What to train on, and what to validate with, of data with withheld cells, which are in these rows."""
+    held_out = HeldOut.of(schema, data.take(rows))
+    if _withholds_cells(data, config):
+        return data, held_out
+    others = torch.ones(data.rows, dtype=torch.bool, device=rows.device).index_fill_(0, rows, False)
+    return replace(data, withheld=None).take(others.nonzero()[:, 0]), held_out
+
+
+def _withholds_cells(data: Batch, config: VSAEConfig) -> bool:
+    return config.validation == "cells" or data.rows < _FEWEST_ROWS_TO_SPLIT
 
 
 # --- assess: what the model says of the withheld cells, while they still are withheld
 
 
-def assess(imputer: Imputer[Any], data: FitData, parts: Split, folds: Sequence[Fold], seed: int) -> HeldOutPredictions:
+def assess(imputer: Imputer[Any], parts: Split, folds: Sequence[Fold], seed: int) -> HeldOutPredictions:
     """Of withheld cells, and of cells that were trained on, to compare with; of none where none were withheld."""
     training, found = parts.training, HeldOutPredictions()
     if training.withheld is None or not training.withheld.any():
         return found
     if imputer.model.config.shrinkage:
-        withheld = training.withheld.cpu().numpy()
-        rows = withheld.any(axis=1)
-        found = replace(found, estimates=held_out.withheld_estimates(imputer, *data.rows(rows), withheld[rows]))
+        rows = training.in_proportion(training.withheld.any(1).nonzero()[:, 0])
+        withheld = training.withheld[rows].cpu().numpy()
+        found = replace(found, estimates=held_out.withheld_estimates(imputer, *parts.data.rows(rows), withheld))
     if not _has_widths(imputer):
         return found
     batches = _calibration_batches(imputer, training, seed)
@@ -181,13 +225,14 @@ def assess(imputer: Imputer[Any], data: FitData, parts: Split, folds: Sequence[F
     return replace(found, withheld=held_out.withheld_cells(imputer, batches), trained=trained)
 
 
-def find_relations(
-    imputer: Imputer[VSAE], data: FitData, training: Batch, assessed: HeldOutPredictions
-) -> LinearRelations | None:
+def find_relations(imputer: Imputer[VSAE], parts: Split, assessed: HeldOutPredictions) -> LinearRelations | None:
     """That hold among the cells trained on, and are borne out by the withheld ones."""
+    training = parts.training
     if imputer.model.linear_imputation() is None or training.withheld is None or assessed.estimates is None:
         return None
-    relations = LinearRelations.fit(data.encoding, data.columns, data.mask & ~training.withheld.cpu().numpy())
+    rows = training.in_proportion(torch.arange(training.rows, device=training.mask.device))
+    columns, mask = parts.data.rows(rows)
+    relations = LinearRelations.fit(parts.data.encoding, columns, mask & ~training.withheld[rows].cpu().numpy())
     return None if relations is None else relations.borne_out(*assessed.estimates)
 
 
@@ -271,7 +316,7 @@ def _calibration_batches(imputer: Imputer[Any], data: Batch, seed: int, folds: i
     """Of some rows, if possible such as have withheld cells; of one of so many folds."""
     schema, config = imputer.schema, imputer.model.config
     with private_rng(seed, data.mask.device):
-        rows = torch.randperm(data.rows, device=data.mask.device)
+        rows = data.in_proportion(torch.randperm(data.rows, device=data.mask.device))
     if data.withheld is not None:
         rows = rows[data.withheld[rows].any(1).sort(descending=True, stable=True).indices]
     numbers = sum(variable.entries for block in schema.standardised_blocks for variable in block.variables)
@@ -296,6 +341,7 @@ def fit_prior(model: VSAE, data: FitData, seed: int) -> MarginalMap | None:
     generating = generating_members(model)
     most = min(len(data.mask), _affordable_rows(data.schema, model.config, _MOST_PRIOR_ROWS // 2))
     order, members = np.random.default_rng(seed).permutation(len(data.mask)), generating.config.members
+    order = data.batch.in_proportion(torch.from_numpy(order).to(data.batch.mask.device)).cpu().numpy()
     rows = np.resize(order, max(members, most - most % members))  # each member must have the same share of them
     return RowGenerator(generating, data.encoding).with_marginals(*data.rows(rows), seed).marginal_map
 
@@ -308,7 +354,7 @@ def _fit_latent_prior(model: VSAE, data: Batch, seed: int) -> None:
         latents_of_row = model.config.members * len(model.schema) * model.config.latent_dim
         most = max(64, min(most, _NUMBERS_AT_ONCE // (8 * latents_of_row)))
         at_once = _affordable_rows(model.schema, model.config, most)
-        rows = torch.randperm(data.rows, device=data.mask.device)
+        rows = data.in_proportion(torch.randperm(data.rows, device=data.mask.device))
         if model.config.prior_rows == "complete":
             rows = rows[: max(most, _ROWS_LOOKED_AT)]
             seen = data.mask[rows].sum(1)
@@ -318,7 +364,9 @@ def _fit_latent_prior(model: VSAE, data: Batch, seed: int) -> None:
         model.prior.fit(*(torch.cat(part, dim=1) for part in zip(*parts, strict=True)))
         if model.config.mask_modelling:
             z = model.prior.sample(at_once)
-            model.prior.calibrate_mask(model.mask_network(model.aggregate(z)).logits, data.mask.float().mean(0))
+            model.prior.calibrate_mask(
+                model.mask_network(model.aggregate(z)).logits, (data.mask * data.cell_weight()).float().mean(0)
+            )
 
 
 def _affordable_rows(schema: Schema, config: VSAEConfig, wanted: int) -> int:

@@ -141,10 +141,12 @@ def _draw_in_turns(
 
 
 def attributes_by_turn(imputer: Imputer[Any]) -> Iterator[list[int]]:
-    """The attributes of each turn."""
-    turns = np.arange(len(imputer.schema)) if imputer.turns is None else imputer.turns
+    """The attributes of each turn; none of the context, which stays as it is."""
+    turns = np.arange(len(imputer.schema)) if imputer.turns is None else imputer.turns.copy()
+    turns[imputer.schema.context] = -1
     for turn in range(int(turns.max()) + 1):
-        yield np.flatnonzero(turns == turn).tolist()
+        if (turns == turn).any():
+            yield np.flatnonzero(turns == turn).tolist()
 
 
 @dataclass

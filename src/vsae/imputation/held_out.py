@@ -40,6 +40,9 @@ def known_cells(
     """Likewise of known cells that are hidden for the purpose, such shares of them one after the other."""
     with private_rng(seed, imputer.device):
         shown = [(batch, remask(batch.usable, share, share)) for share in shares for batch in batches]
+    context = imputer.schema.context
+    for batch, visible in shown:
+        visible[..., context] = batch.usable[..., context]
     return joined([_predictions(imputer, batch, visible, batch.usable) for batch, visible in shown])
 
 

@@ -52,7 +52,12 @@ def tilts_of(imputer: Imputer[Any], columns: Columns, mask: Mask, mechanism: Mec
     check_mechanism(mechanism, variables)
     named = dict(mechanism) if isinstance(mechanism, Mapping) else {}
     rest = "auto" if isinstance(mechanism, Mapping) else mechanism
-    said: dict[str, Any] = {name: named.get(name, rest) for name, variable in variables.items() if not variable.event}
+    context = {variable.name for i in imputer.schema.context for variable in imputer.schema.attributes[i].variables}
+    said: dict[str, Any] = {
+        name: "ignorable" if name in context else named.get(name, rest)
+        for name, variable in variables.items()
+        if not variable.event
+    }
     if not imputer.knows_every_subset:
         return Tilts()
     if "auto" in said.values():

@@ -158,6 +158,7 @@ def mechanism_report(
         tuple(
             _column(encoding, regressors, i, float(1 - mask[:, i].mean()), found.get(i), tilts or Tilts(), levels or {})
             for i in np.flatnonzero(~mask.all(axis=0)).tolist()
+            if i not in encoding.schema.context
         ),
         _little(regressors),
     )

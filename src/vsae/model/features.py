@@ -14,11 +14,14 @@ import math
 import torch
 from torch import Tensor, nn
 
+from vsae.data.weights import systematic
 from vsae.model.config import FeatureSet
 
 BINS = 12  # pieces of a piecewise-linear function: a few dozen rows lie in each bin of a table of 500
 _KNOTS = 33  # of the piecewise-linear normal score, evenly spaced in it, so that tails are told apart
 _FARTHEST_SCORE = 3.0  # of a knot; beyond the outermost, a score grows as the number does
+_MOST_CELLS = 100_000  # that quantiles are taken of
+_COPIES = 4  # of a cell, on average, where weights say how often each is there
 _FARTHEST = 8.0  # standard deviations: an outlier must not swamp a layer's other inputs
 
 
@@ -48,16 +51,17 @@ class NumberFeatures(nn.Module):
             self.register_buffer("edges", edge.expand(variables, -1).clone())
 
     @torch.no_grad()
-    def fit(self, numbers: Tensor, observed: Tensor) -> None:
-        """Take the quantiles of the observed cells of each column; (n, variables) both."""
+    def fit(self, numbers: Tensor, observed: Tensor, weight: Tensor | None = None) -> None:
+        """Take the quantiles of the observed cells of each column; (n, variables) both, and weights of rows (n,)."""
         if not self.rich:
             return
         for j in range(numbers.shape[1]):  # once a fit, not once a step
-            column = numbers[observed[:, j], j].double()
+            seen = observed[:, j]
+            column = _thinned(numbers[seen, j].double(), None if weight is None else weight[seen])
             if len(column):
                 level = torch.special.ndtr(self.scores.double())
-                self.knots[j] = _increasing(torch.quantile(_thinned(column), level)).float()
-                self.edges[j] = _edges(_thinned(column)).float()
+                self.knots[j] = _increasing(torch.quantile(column, level)).float()
+                self.edges[j] = _edges(column).float()
 
     def forward(self, numbers: Tensor, scores: Tensor | None = None) -> Tensor:
         """`scores`: their normal scores, where these are known."""
@@ -96,9 +100,12 @@ class NumberFeatures(nn.Module):
         return scores.T.reshape(numbers.shape)
 
 
-def _thinned(column: Tensor) -> Tensor:
-    """torch.quantile takes at most 16 million numbers, and needs far fewer."""
-    return column[:: max(1, len(column) // 100_000)]
+def _thinned(column: Tensor, weight: Tensor | None) -> Tensor:
+    """torch.quantile takes at most 16 million numbers, and needs far fewer; none has weights."""
+    if weight is not None and len(column):
+        column, order = column.sort()
+        return column[systematic(weight[order], min(_COPIES * len(column), _MOST_CELLS))]
+    return column[:: max(1, len(column) // _MOST_CELLS)]
 
 
 def _edges(column: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from vsae.data.batch import Batch
 from vsae.data.schema import Family, Schema
+from vsae.data.weights import effective_rows, systematic
 from vsae.model.features import NumberFeatures
 
 _MOST_ENTRIES = 256  # the cost of a step grows with their square: wider tables do without
@@ -64,13 +65,14 @@ class GaussianImputation(nn.Module):
     def fit(self, data: Batch, features: Tensor | None) -> None:
         """Means, scales and the covariance of a data set (n, …)."""
         x, seen = self.entries(data, features).double(), data.mask[:, self.owner].double()
-        count = seen.sum(0).clamp_min(1)
-        centre = (x * seen).sum(0) / count
-        scale = (((x - centre) ** 2 * seen).sum(0) / count).sqrt()
+        share = seen * data.cell_weight()
+        count = share.sum(0).clamp_min(1e-9)
+        centre = (x * share).sum(0) / count
+        scale = (((x - centre) ** 2 * share).sum(0) / count).sqrt()
         scale = torch.where(scale > 1e-6, scale, 1.0)
         x = (x - centre) / scale * seen
-        some = torch.linspace(0, len(x) - 1, min(len(x), _MOST_ROWS), device=x.device).long()
-        mean, covariance = _moments(x[some], seen[some])
+        some, rows = _sample(data)
+        mean, covariance = _moments(x[some], seen[some], min(rows / len(some), 1.0))
         self.centre.copy_(centre + mean * scale)
         self.scale.copy_(scale)
         self.covariance.copy_(covariance)
@@ -94,13 +96,13 @@ class GaussianImputation(nn.Module):
 
         What a linear regression of that number knows of its slopes: see parameter_uncertainty.py.
         """
-        some = torch.linspace(0, data.rows - 1, min(data.rows, _MOST_ROWS), device=data.mask.device).long()
+        some, rows = _sample(data)
         part = data.take(some)
         seen = part.mask[:, self.owner].double()
         entries = self(part, None if features is None else features[some]).double()
         row = torch.cat([torch.ones_like(entries[:, :1]), entries], dim=1)
         moments = torch.stack([(row * shown[:, None]).T @ row for shown in seen[:, : len(self.moments)].T])
-        return moments * (data.rows / len(some))
+        return moments * (rows / len(some))
 
     def scores(self, estimate: Tensor, numbers: int) -> Tensor:
         """The normal scores of the numbers, which are the first entries."""
@@ -132,6 +134,13 @@ class GaussianImputation(nn.Module):
         return (self.covariance.diagonal()[list(at)] - told).clamp_min(_LEAST_SHRINKAGE).sqrt()
 
 
+def _sample(data: Batch) -> tuple[Tensor, int]:
+    """Rows in proportion to their weights, of which there are not too many, and how many rows they stand for."""
+    if data.weight is not None:
+        return systematic(data.weight, _MOST_ROWS), round(effective_rows(data.weight))
+    return torch.linspace(0, data.rows - 1, min(data.rows, _MOST_ROWS), device=data.mask.device).long(), data.rows
+
+
 def _solve(covariance: Tensor, x: Tensor, seen: Tensor, steps: int) -> Tensor:
     """w with Σ_oo w_o = x_o, and 0 elsewhere, per row; by conjugate gradients, as each row has an o of its own."""
     shape = x.shape[:-1]
@@ -148,14 +157,15 @@ def _solve(covariance: Tensor, x: Tensor, seen: Tensor, steps: int) -> Tensor:
     return w.T.unflatten(0, shape)
 
 
-def _moments(x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+def _moments(x: Tensor, seen: Tensor, worth: float = 1.0) -> tuple[Tensor, Tensor]:
     """Stochastic EM for a Gaussian with missing cells, which hold zeros: (n, D) → mean (D,), covariance (D, D).
 
     They are filled with draws given the rest, by Matheron's rule: draw a whole row y, then correct it by what
     Σ makes of its error where x is known, y + Σ_·o Σ_oo⁻¹ (x_o - y_o). No matrix is inverted row by row. The mean is
-    that of what is seen at first, which is not the column's where missingness depends on other columns.
+    that of what is seen at first, which is not the column's where missingness depends on other columns. A row is worth
+    so much of one, as rows may be there several times.
     """
-    pairs = seen.T @ seen
+    pairs = worth * (seen.T @ seen)
     x, seen = (part.repeat(-(-_FEWEST_ROWS // len(part)), 1) for part in (x, seen))  # more draws of a short table
     mean = torch.zeros(x.shape[1], dtype=x.dtype, device=x.device)
     covariance = torch.diag(torch.ones_like(mean))

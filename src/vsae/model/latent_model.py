@@ -144,11 +144,12 @@ class LatentModel(nn.Module, ABC):
         """What is taken from a data set (n, …) once, before training: features of numbers, mean images."""
         if self.number_blocks:
             usable = data.with_mask(data.usable)
-            self.features.fit(usable.numbers(self.number_blocks), usable.mask[:, self.number_attributes])
+            seen = usable.mask[:, self.number_attributes]
+            self.features.fit(usable.numbers(self.number_blocks), seen, usable.weight)
         for head in (module for module in self.modules() if isinstance(module, ImageHead)):
-            seen = data.usable[:, self.block_attributes[head.block]].float()  # (n, images)
+            seen = data.usable[:, self.block_attributes[head.block]].float() * data.cell_weight()  # (n, images)
             total = torch.einsum("ni,nichw->ichw", seen, data.values[head.block])
-            head.begin_at(total / seen.sum(0).clamp_min(1).view(-1, 1, 1, 1))
+            head.begin_at(total / seen.sum(0).clamp_min(1e-9).view(-1, 1, 1, 1))
 
     def update_statistics(self, data: Batch, share: float) -> None:
         """By more rows (n, …), a share of all that were seen: of that, what weights do not depend on."""

@@ -80,7 +80,7 @@ class VSAE(LatentModel):
             usable = data.with_mask(data.usable)
             self.gaussian.fit(usable, self.number_features(usable))
         if self.config.remask_rates == "as_missing":
-            self.remask_weights.copy_(remask_weights(data.mask))
+            self.remask_weights.copy_(remask_weights(data.mask, data.cell_weight()))
 
     def update_statistics(self, data: Batch, share: float) -> None:
         if self.gaussian.width:

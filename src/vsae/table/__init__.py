@@ -29,6 +29,7 @@ Each module builds on those before it:
     backends, frames      cells in and out of numpy; of pandas, polars and pyarrow
     containers, table     a user's table as labelled columns; all of them together
     fills                 which missing cells are filled, which are left, and why
+    roles                 columns that say something of rows: weights, groups, order
 """
 
 from vsae.table.cells import Storage

@@ -34,13 +34,16 @@ class Encoded(NamedTuple):
     mask: Bools  # (n, M), True = observed
     n_rows: int
 
-    def only(self, mask: Bools, rows: Any = slice(None)) -> Encoded:
-        """These rows, with nothing left of the cells that `mask` (n, M) does not have."""
+    def only(self, mask: Bools) -> Encoded:
+        """With nothing left of the cells that `mask` (n, M) does not have."""
         columns = {}
-        for seen, (name, x) in zip(mask[rows].T, self.columns.items(), strict=True):
-            columns[name] = x[rows].copy()
+        for seen, (name, x) in zip(mask.T, self.columns.items(), strict=True):
+            columns[name] = x.copy()
             columns[name][~seen] = 0
-        return Encoded(columns, mask[rows], len(mask[rows]))
+        return Encoded(columns, mask, self.n_rows)
+
+    def take(self, rows: NDArray[np.int64]) -> Encoded:
+        return Encoded({name: x[rows] for name, x in self.columns.items()}, self.mask[rows], len(rows))
 
 
 @final

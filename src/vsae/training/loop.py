@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from vsae.data.batch import Batch
 from vsae.data.randomness import private_rng, rng_state, set_rng_state
+from vsae.data.weights import systematic
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import LatentModel
 from vsae.storage import checkpoint
@@ -128,7 +129,7 @@ class _Run:
         """
         first = self.step % self.per_epoch
         if first == 0:
-            self.order = torch.rand(self.members, self.data.rows, device=self.device).argsort(dim=1)
+            self.order = self.shuffled()
         entries = sum(variable.entries for variable in self.model.schema.variables)
         most = max(1, _CELLS_AHEAD.get(self.device.type, 2**14) // (self.members * self.batch_size * entries))
         count = min(
@@ -140,6 +141,21 @@ class _Run:
         yield from batches
         if not bool(self.take_step.finite):  # on a GPU, to ask at every step would be to wait at every step
             raise self.diverged(batches)
+
+    def shuffled(self) -> Tensor:
+        """The rows of an epoch, for each member in an order of its own, (E, n); by their weights, where they have any.
+
+        Rows that count for more come more often, rather than with larger gradients: steps stay as long as they were.
+        """
+        order = self._random_order()
+        if self.data.weight is None:
+            return order
+        start = torch.rand(self.members, 1, device=self.device)
+        sample = order.gather(1, systematic(self.data.weight[order], self.data.rows, start))
+        return sample.gather(1, self._random_order())  # the copies of a row apart
+
+    def _random_order(self) -> Tensor:
+        return torch.rand(self.members, self.data.rows, device=self.device).argsort(dim=1)
 
     def train_on(self, batch: Batch) -> None:
         self.take_step(batch, self.epoch, self.learning_rate())
@@ -202,6 +218,7 @@ class _Run:
         tensors = {**batch.values, "mask": batch.mask, "usable": batch.usable}
         if self.goes_on:  # else the seed decides what the first weights are
             tensors |= self.start
+        tensors |= {} if batch.weight is None else {"weight": batch.weight}
         for name in sorted(tensors):
             digest.update(name.encode())
             digest.update(tensors[name].cpu().contiguous().numpy().data)

@@ -30,8 +30,11 @@ class HeldOut:
     def of(cls, schema: Schema, rows: Batch) -> HeldOut | None:
         """To score the withheld cells of some rows (n, …); None if there is nothing to score."""
         assert rows.withheld is not None
+        weight = rows.cell_weight()
         trivial = {
-            block.name: _trivial_error(block, rows.values[block.name], rows.withheld[:, list(block.attributes)])[None]
+            block.name: _trivial_error(
+                block, rows.values[block.name], rows.withheld[:, list(block.attributes)] * weight
+            )[None]
             for block in schema.blocks
         }
         if not any(bool((error > 0).any()) for error in trivial.values()):
@@ -60,10 +63,10 @@ class HeldOut:
     def _score(self, errors: Mapping[str, Tensor]) -> Tensor:
         """From errors per cell, (E, B, variables) per block."""
         assert self.batch.withheld is not None
-        ratios = []
+        ratios, weight = [], self.batch.cell_weight()
         for name, trivial in self.trivial.items():
-            cells = self.batch.withheld[..., self.attributes[name]].double()  # (1, B, variables)
-            mean = (errors[name].double() * cells).sum(1) / cells.sum(1).clamp_min(1)  # (E, variables)
+            cells = (self.batch.withheld[..., self.attributes[name]] * weight).double()  # (1, B, variables)
+            mean = (errors[name].double() * cells).sum(1) / cells.sum(1).clamp_min(1e-9)  # (E, variables)
             ratios.append(torch.where(trivial > 0, (mean / trivial).sqrt(), torch.nan))
         return torch.cat(ratios, dim=1).nanmean(1).cpu()
 
@@ -77,14 +80,14 @@ def _range(values: Tensor, observed: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _trivial_error(block: Block, values: Tensor, hidden: Tensor) -> Tensor:
-    """Variance of the hidden values (Brier score of their frequencies), (variables,) float64."""
+    """Variance of the hidden values (Brier score of their frequencies), (variables,) float64; `hidden` has weights."""
     weight = hidden.double()
-    total = weight.sum(0).clamp_min(1)
+    total = weight.sum(0).clamp_min(1e-9)
     if block.family in DISCRETE:
         counts = torch.zeros(len(block), max(block.sizes), dtype=torch.float64, device=values.device)
         counts.scatter_add_(1, values.T, weight.T)
         share = counts / total[:, None]
-        return torch.where(hidden.any(0), 1 - (share**2).sum(1), 0.0)
+        return torch.where((hidden > 0).any(0), 1 - (share**2).sum(1), 0.0)
     x = values.double()
     if block.family is Family.INTERVAL:
         x = x[..., 0]

@@ -1,0 +1,1 @@
+"""Rows that belong together, and rows that count for more than others."""

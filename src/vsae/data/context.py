@@ -1,0 +1,200 @@
+"""Context: what the other rows of a group say of a row, as columns beside those of the table.
+
+A patient's other visits tell more of a missing cell than all other patients do. A model of rows reads it from columns
+that are made of the table itself, and that nobody asks it to impute:
+
+    mean         of the variable in the other rows of the group, leaning towards that of all rows: (Σx + k·centre) /
+                 (n + k), with k = variance inside groups / variance between them, as a random intercept is predicted.
+                 Of a positive number it is that of logarithms, of levels without an order it is the share of each.
+    last, next   the nearest values before and after the row, where rows have an order; of variables with missing cells
+
+A variable that is always known and the same throughout each group needs no context, nor does the order itself.
+
+No cell takes part in its own context, so none is told to the network that is to predict it. One that is withheld takes
+part in no row's context, either: a model could otherwise learn from the rows around it what it will be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vsae.data.columns import Columns, Mask
+from vsae.data.schema import Attribute, Family, Kind, Schema, Variable
+
+_SIDES = ("last", "next")
+_MOST_LEVELS = 12  # of a variable without an order, whose shares are told
+_LEAST_LEANING = 1e-6  # cells: a row that is alone in its group has the mean of all
+_LEAST_BETWEEN = 1e-3  # of the variance inside groups: where groups are alike, their means are all but the overall one
+
+
+class Groups(NamedTuple):
+    """To which group each row belongs, 0, 1, …, and its place in the order of rows; -1 if that is not known."""
+
+    code: NDArray[np.int64]  # (n,)
+    order: NDArray[np.int64] | None = None  # (n,)
+
+    def take(self, rows: NDArray[Any]) -> Groups:
+        return Groups(self.code[rows], None if self.order is None else self.order[rows])
+
+
+@dataclass(frozen=True)
+class GroupContext:
+    """Of the S scores of a table's variables: one a number or an ordered level, one for each level without an order."""
+
+    table: Schema
+    means: tuple[str, ...]  # variables that have a mean
+    near: tuple[str, ...]  # … and a last and a next value
+    centre: NDArray[np.float64]  # (S,): mean of all rows
+    leaning: NDArray[np.float64]  # (S,): k
+
+    @classmethod
+    def fit(
+        cls,
+        table: Schema,
+        columns: Columns,
+        mask: Mask,
+        groups: Groups,
+        weight: NDArray[np.float64] | None = None,
+        order: str | None = None,
+    ) -> GroupContext:
+        """From the observed cells; the variances are those of an analysis of variance with one factor. `order` is the
+        variable that the order of rows follows, if it is one."""
+        some = [bool(column.any() and not column.all()) for column in mask.T]
+        missing = {v.name: some[table.attribute_of[v.name]] for v in table.variables}
+        means = tuple(
+            v.name
+            for v in table.variables
+            if _can_be_told(v) and v.name != order and (missing[v.name] or not _constant(columns[v.name], groups.code))
+        )
+        near = tuple(name for name in means if missing[name]) if groups.order is not None else ()
+        blank = cls(table, means, near, np.zeros(0), np.zeros(0))
+        x, seen = blank._scores(columns, mask)
+        share = seen * (np.ones(len(mask)) if weight is None else weight)[:, None]
+        total = share.sum(axis=0)
+        centre = (x * share).sum(axis=0) / np.maximum(total, 1e-300)
+        sums, size, squares = (_by_group(part, groups.code) for part in (x * share, share, x**2 * share))
+        inside = np.maximum(squares - sums**2 / np.maximum(size, 1e-300), 0.0).sum(axis=0)
+        number = (size > 0).sum(axis=0)
+        inside /= np.maximum(total - number, 1)
+        between = ((sums - size * centre) ** 2 / np.maximum(size, 1e-300)).sum(axis=0) / np.maximum(number - 1, 1)
+        usual = (total - (size**2).sum(axis=0) / np.maximum(total, 1e-300)) / np.maximum(number - 1, 1)  # size of group
+        between = np.maximum((between - inside) / np.maximum(usual, 1e-300), _LEAST_BETWEEN * inside)
+        leaning = np.maximum(inside / np.maximum(between, 1e-300), _LEAST_LEANING)
+        return replace(blank, centre=centre, leaning=leaning)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The table's attributes, and those of their context."""
+        near = [_near_attribute(v, side) for side in _SIDES for v in self._variables(self.near)]
+        return Schema((*self.table, *self._mean_attributes, *near))
+
+    def beside(self, columns: Columns, mask: Mask, groups: Groups) -> tuple[dict[str, NDArray[Any]], Mask]:
+        """The table's columns and their mask, (n, M), with those of the context; only the table's are read."""
+        out = {v.name: np.asarray(columns[v.name]) for v in self.table.variables}
+        known = mask[:, : len(self.table)]
+        x, seen = self._scores(columns, known)
+        sums, count = (_by_group(part, groups.code)[groups.code] - part for part in (x, seen))
+        mean = (sums + self.leaning * self.centre) / (count + self.leaning)
+        names = [v.name for attribute in self._mean_attributes for v in attribute.variables]
+        out |= dict(zip(names, mean.T, strict=True))
+        parts = [known, np.ones((len(known), len(self.means)), dtype=np.bool_)]
+        if self.near:
+            at = [self.table.attribute_of[name] for name in self.near]
+            for side, source in zip(_SIDES, _neighbours(known[:, at], groups), strict=True):
+                out |= {
+                    f"{name} ({side})": np.asarray(columns[name])[np.maximum(source[:, j], 0)]
+                    for j, name in enumerate(self.near)
+                }
+                parts.append(source >= 0)
+        return out, np.concatenate(parts, axis=1)
+
+    def to_json(self) -> dict[str, Any]:
+        numbers = {"centre": self.centre.tolist(), "leaning": self.leaning.tolist()}
+        return {"means": list(self.means), "near": list(self.near), **numbers}
+
+    @classmethod
+    def from_json(cls, table: Schema, data: Mapping[str, Any]) -> GroupContext:
+        centre, leaning = (np.array(data[part], dtype=np.float64) for part in ("centre", "leaning"))
+        return cls(table, tuple(data["means"]), tuple(data["near"]), centre, leaning)
+
+    def _variables(self, names: tuple[str, ...]) -> list[Variable]:
+        return [v for v in self.table.variables if v.name in names]
+
+    @cached_property
+    def _mean_attributes(self) -> list[Attribute]:
+        return [_mean_attribute(v) for v in self._variables(self.means)]
+
+    def _scores(self, columns: Columns, mask: Mask) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What is averaged, (n, S), and 1 where it is observed, else both are 0."""
+        parts, owner = [np.zeros((len(mask), 0))], []
+        for v in self._variables(self.means):
+            seen, x = mask[:, self.table.attribute_of[v.name]], np.asarray(columns[v.name], dtype=np.float64)
+            x = np.where(seen, x, 1.0)
+            if v.kind is Kind.POSITIVE:
+                x = np.log(x)
+            each = x[:, None] == np.arange(v.size) if v.family is Family.CATEGORICAL else x[:, None]
+            parts.append(np.where(seen[:, None], each, 0.0))
+            owner += [self.table.attribute_of[v.name]] * each.shape[1]
+        return np.concatenate(parts, axis=1), mask[:, owner].astype(np.float64)
+
+
+def _can_be_told(v: Variable) -> bool:
+    """Vectors and images have no means that say much, and levels may be too many."""
+    return not v.event and (v.family is not Family.CATEGORICAL or v.size <= _MOST_LEVELS)
+
+
+def _constant(x: NDArray[Any], code: NDArray[np.int64]) -> bool:
+    """Whether a complete column is the same throughout each group."""
+    first = np.zeros(int(code.max()) + 1, dtype=x.dtype)
+    first[code] = x
+    return bool((first[code] == x).all())
+
+
+def _mean_attribute(v: Variable) -> Attribute:
+    name = f"{v.name} (group)"
+    names = [f"{name} {level}" for level in range(v.size)] if v.family is Family.CATEGORICAL else [name]
+    return Attribute(name, tuple(Variable(each, Kind.REAL) for each in names), context=True)
+
+
+def _near_attribute(v: Variable, side: str) -> Attribute:
+    name = f"{v.name} ({side})"
+    return Attribute(name, (replace(v, name=name),), context=True)
+
+
+def _by_group(x: NDArray[np.float64], code: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sums of rows (n, S), (groups, S)."""
+    out = np.zeros((int(code.max(initial=-1)) + 1, x.shape[1]))
+    np.add.at(out, code, x)
+    return out
+
+
+def _neighbours(seen: Mask, groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows of the last and of the next observed cell of the same column and group, (n, columns); -1: none.
+
+    >>> seen = np.array([[True], [False], [True], [True]])
+    >>> last, following = _neighbours(seen, Groups(np.array([0, 0, 0, 1]), np.array([0, 1, 2, 0])))
+    >>> last[:, 0], following[:, 0]
+    (array([-1,  0,  0, -1]), array([ 2,  2, -1, -1]))
+    """
+    assert groups.order is not None
+    rows = np.lexsort((groups.order, groups.code))
+    code, placed, place = groups.code[rows], (groups.order >= 0)[rows], np.arange(len(rows))
+    shown = seen[rows] & placed[:, None]
+    first = np.searchsorted(code, code)  # of each row's group
+    end = np.searchsorted(code, code, side="right")
+    before = np.maximum.accumulate(np.where(shown, place[:, None], -1), axis=0)
+    after = np.minimum.accumulate(np.where(shown, place[:, None], len(rows))[::-1], axis=0)[::-1]
+    nobody = np.full((1, seen.shape[1]), -1)
+    before, after = np.concatenate([nobody, before[:-1]]), np.concatenate([after[1:], nobody + 1 + len(rows)])
+    found = []
+    for near, inside in ((before, before >= first[:, None]), (after, after < end[:, None])):
+        out = np.full(seen.shape, -1, dtype=np.int64)
+        out[rows] = np.where(inside & placed[:, None], rows[np.clip(near, 0, len(rows) - 1)], -1)
+        found.append(out)
+    return found[0], found[1]

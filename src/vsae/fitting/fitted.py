@@ -26,7 +26,7 @@ from vsae.imputation import draws as drawing
 from vsae.imputation import point
 from vsae.imputation.blend import Blend
 from vsae.imputation.calibration import Calibration
-from vsae.imputation.imputer import Imputer
+from vsae.imputation.imputer import Imputer, finite
 from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.tilts import Tilts
 from vsae.mechanism.mask_regressions import MaskRegressions
@@ -160,7 +160,7 @@ class FittedVSAE(FittedModel[VSAE]):
             masks.refuse_without_mask_model(self.model)
         condition = Condition.of(self.schema, given or {}, missing)
         pieces = [self._rows(rows, start, seed, condition) for start, rows in self.ranges(n, _LATENT_DRAWS)]
-        columns = {name: np.concatenate([x[name] for x, _ in pieces]) for name in pieces[0][0]}
+        columns = {name: finite(name, np.concatenate([x[name] for x, _ in pieces])) for name in pieces[0][0]}
         return columns, np.concatenate([mask for _, mask in pieces])
 
     def generate_masks(self, n: int, *, seed: int = 0) -> Mask:

@@ -79,10 +79,21 @@ class Imputer(Generic[ModelT]):
         for variable in self.schema.variables:
             column = np.asarray(columns[variable.name])
             observed = mask[:, self.schema.attribute_of[variable.name]]
-            filled, new = column.copy(), imputed[variable.name][~observed]
+            filled, new = column.copy(), finite(variable.name, imputed[variable.name][~observed])
             filled[~observed] = as_dtype(variable, new, column.dtype).reshape(-1, *column.shape[1:])
             out[variable.name] = filled
         return out
+
+
+class NoValue(ValueError):
+    """The model has no value for a cell: its weights, or those it was saved with, are not finite."""
+
+
+def finite(name: str, x: NDArray[Any]) -> NDArray[Any]:
+    """The values or probabilities of a variable, if all of them are; a cell is never left empty without a word."""
+    if not np.isfinite(x).all():
+        raise NoValue(f"column {name!r}: the model gives no finite value, so it is damaged; fit it again")
+    return x
 
 
 def per_variable(block: Block, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
@@ -95,4 +106,6 @@ def per_variable(block: Block, x: NDArray[np.float64]) -> dict[str, NDArray[np.f
         parts = [x[:, j, :size] for j, size in enumerate(block.sizes)]
     else:
         parts = np.split(x, np.cumsum(block.sizes)[:-1], axis=1)
-    return {variable.name: part for variable, part in zip(block.variables, parts, strict=True)}
+    discrete = block.family in DISCRETE  # NaN would be the first level; numbers are looked at where they become cells
+    named = {variable.name: part for variable, part in zip(block.variables, parts, strict=True)}
+    return {name: finite(name, part) if discrete else part for name, part in named.items()}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae.data.columns import LARGEST
 from vsae.data.schema import NUMBERS, Kind
 from vsae.table.cells import CALENDAR, LABELS, Cells, Storage, recognise, scalars
 from vsae.table.errors import TableError
@@ -125,7 +126,7 @@ def _infer(name: str, facts: Facts) -> Spec:
     if facts.cells.why:
         return Keep(facts.cells.why)
     if not len(values):
-        return Keep("no finite value" if len(facts.cells.values) else "no value to learn from")
+        return Keep(f"no value within ±{LARGEST:g}" if len(facts.cells.values) else "no value to learn from")
     if facts.cells.storage is Storage.IMAGE:
         paths = filter(is_path, values.tolist())
         return Image() if all(map(os.path.isfile, paths)) else Keep("images, and text that is not the path of one")

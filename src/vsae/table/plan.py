@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae.data.columns import LARGEST
 from vsae.data.schema import NUMBERS, Kind, Pixels, Variable
 from vsae.table.cells import (
     CALENDAR,
@@ -219,10 +220,11 @@ class ColumnPlan:
         return {level: code for code, level in enumerate(self.levels)}
 
     def _odd_numbers(self, x: NDArray[np.float64]) -> list[Oddity]:
-        finite, (low, high) = np.isfinite(x), self._bounds
+        finite, (low, high) = np.abs(x) <= LARGEST, self._bounds
         outside = f"lies outside {self.show(self.min) or '-∞'} … {self.show(self.max) or '∞'}"
         odd = [
-            Oddity(~finite, "is not finite", "replace it or list it in missing_values"),
+            Oddity(~np.isfinite(x), "is not finite", "replace it or list it in missing_values"),
+            Oddity(np.isfinite(x) & ~finite, f"is beyond ±{LARGEST:g}", "replace it or list it in missing_values"),
             Oddity(finite & ((x < low) | (x > high)), outside, "widen the bounds or list it in missing_values"),
         ]
         if self.kind is Kind.COUNT:
@@ -246,6 +248,10 @@ class ColumnPlan:
 
     def write(self, x: NDArray[Any], target: np.dtype[Any] | None) -> NDArray[Any]:
         """Level codes, or numbers in natural units → values for a column of numpy dtype `target` (None: any)."""
+        if not np.isfinite(x).all():
+            raise TableError(
+                f"column {self.label!r}: no finite value was found for a missing cell; fit the model again"
+            )
         if self.shape is not None:
             return write_images(x, self.layout, int(self.high or 1))
         values = self._levels_at(x) if self.levels else self._values_at(np.asarray(x, dtype=np.float64), target)

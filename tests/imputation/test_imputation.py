@@ -522,7 +522,7 @@ def test_a_model_whose_weights_are_not_finite_fills_nothing():
     for weight in model.model.data_network.parameters():
         weight.data.fill_(torch.nan)
     for use in (model.impute, model.median, lambda *cells: model.draw(*cells, 1)):
-        with pytest.raises(NoValue, match="column '.': the model gives no finite value"):
+        with pytest.raises(NoValue, match=r"column '.': the model gives no finite value"):
             use(columns, mask)
     with pytest.raises(NoValue, match="no finite value"):
         model.generate(20)

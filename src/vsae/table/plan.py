@@ -250,7 +250,7 @@ class ColumnPlan:
         """Level codes, or numbers in natural units → values for a column of numpy dtype `target` (None: any)."""
         if not np.isfinite(x).all():
             raise TableError(
-                f"column {self.label!r}: no finite value was found for a missing cell; fit the model again"
+                f"column {self.label!r}: no finite value was found for a cell; fit the model again"
             )
         if self.shape is not None:
             return write_images(x, self.layout, int(self.high or 1))

@@ -22,6 +22,7 @@ from vsae.fitting.steps import (
     refit,
     split,
 )
+from vsae.generation.rare_levels import common_levels
 from vsae.imputation.turns import turns_of
 from vsae.mechanism.choice import Mechanism, check_mechanism, tilts_of
 from vsae.mechanism.mask_regressions import fit_mask_regressions
@@ -77,6 +78,7 @@ def fit(
     fitted.calibration = calibrate(fitted, data, assessed, folds, seed)
     fitted.tilts = tilts_of(fitted, columns, mask, mechanism, seed)
     fitted.mask_regressions = fit_mask_regressions(fitted, columns, mask, seed)
-    fitted.marginal_map = fit_prior(model, data, seed)
+    fitted.common = common_levels(schema, columns, mask)
+    fitted.marginal_map = fit_prior(model, data, fitted.common, seed)
     states.remove()
     return fitted

@@ -14,6 +14,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from vsae.data.microaggregation import microaggregated
 from vsae.model.config import FeatureSet
 
 BINS = 12  # pieces of a piecewise-linear function: a few dozen rows lie in each bin of a table of 500
@@ -49,15 +50,16 @@ class NumberFeatures(nn.Module):
 
     @torch.no_grad()
     def fit(self, numbers: Tensor, observed: Tensor) -> None:
-        """Take the quantiles of the observed cells of each column; (n, variables) both."""
+        """Take the quantiles of the observed cells of each column, of several each; (n, variables) both."""
         if not self.rich:
             return
         for j in range(numbers.shape[1]):  # once a fit, not once a step
-            column = numbers[observed[:, j], j].double()
+            column = _thinned(numbers[observed[:, j], j]).double()
             if len(column):
+                column = torch.from_numpy(microaggregated(column.cpu().numpy())).to(column.device)
                 level = torch.special.ndtr(self.scores.double())
-                self.knots[j] = _increasing(torch.quantile(_thinned(column), level)).float()
-                self.edges[j] = _edges(_thinned(column)).float()
+                self.knots[j] = _increasing(torch.quantile(column, level)).float()
+                self.edges[j] = _edges(column).float()
 
     def forward(self, numbers: Tensor, scores: Tensor | None = None) -> Tensor:
         """`scores`: their normal scores, where these are known."""

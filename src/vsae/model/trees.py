@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from vsae.data.batch import Batch
+from vsae.data.microaggregation import FEWEST, microaggregated
 from vsae.data.schema import DISCRETE, Block, Schema, Variable
 
 DEPTH = 5
@@ -35,7 +36,7 @@ _RARE = 0.05  # of the rows that show one variable, miss another
 _ROWS_REMASKED, _SHARE_HIDDEN = 3, 0.5  # in one of so many rows, so much
 _RATE = 0.1
 _LEANING = 1.0  # cells of a leaf, towards no change
-_FEWEST_CELLS = 5  # on either side of a question
+_FEWEST_CELLS = FEWEST  # on either side of a question, and so in a leaf
 _STEEPEST = 4.0  # change of a score by a leaf, before the rate
 _PATIENCE = 12  # trees without a better score
 _AT_MOST, _AT_MOST_AND_SEEN, _IS = range(3)  # kinds of questions
@@ -155,10 +156,12 @@ def _binned(schema: Schema, batch: Batch, edges: Tensor) -> Tensor:
 
 
 def _edges(x: Tensor, seen: Tensor) -> Tensor:
-    """Of columns (numbers, n): between all values that they have, or quantiles where these are many; ∞ to spare."""
+    """Of columns (numbers, n), between the values of several cells each: between all of them, or quantiles where these
+    are many; ∞ to spare."""
     out = torch.full((len(x), _BINS - 2), torch.inf, device=x.device)
     level = torch.arange(1, _BINS - 1, device=x.device) / (_BINS - 1)
     for edges, column in zip(out, (values[shown] for values, shown in zip(x, seen, strict=True)), strict=True):
+        column = torch.from_numpy(microaggregated(column.double().cpu().numpy())).to(x)
         values = column.unique()
         if len(values) > _BINS - 1:
             values = torch.quantile(column.double(), level.double()).unique().to(x)

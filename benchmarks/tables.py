@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import ablation, options, scaling, sizes
+from benchmarks import ablation, options, readout, scaling, sizes
 from benchmarks.calibration import parts
 from benchmarks.generation import pages as generation
 from benchmarks.joint import page as joint
@@ -162,6 +162,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "benchmark.md": peers.page,
     "generation.md": generation.page,
     "joint.md": joint.page,
+    "privacy.md": readout.page,
     "mechanism.md": mechanism.page,
     "sharp.md": sharp.page,
     "speed.md": speed.page,

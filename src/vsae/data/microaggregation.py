@@ -84,6 +84,21 @@ def ends(x: Numbers, k: int = FEWEST) -> tuple[float, float]:
     return float(lowest), float(highest)
 
 
+def shown_range(x: Numbers) -> tuple[float, float]:
+    """About the least and the greatest of some values, to show: `ends` to three digits of their range, of the same sign.
+
+    >>> shown_range(np.array([31.0, 44.0, 52.0])), shown_range(np.repeat([0.0, 17.25, 18.5, 21.0], [9, 2, 2, 3]))
+    ((32.0, 53.0), (0.0, 21.7))
+    """
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        return low, high
+    digits = 2 - math.floor(math.log10(high - low))
+    digits = min(digits, 0) if (x == np.rint(x)).all() else digits
+    first, last = (round(end, digits) for end in ends(x))
+    return max(first, 0.0) if low >= 0 else first, min(last, 0.0) if high <= 0 else last
+
+
 def quantiles(
     x: Numbers, ranks: Numbers, of: Numbers | None = None, limits: tuple[float, float] | None = None
 ) -> Numbers:

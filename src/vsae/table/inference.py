@@ -84,12 +84,14 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
         low, high = float(x.min()), float(x.max())
         whole = _all_whole(x) and not facts.plain
         kind = _whole_kind(low, high) if isinstance(spec, Temporal) else spec.kind
-        low, high = shown_range(x)
         plan = replace(plan, kind=kind, unit=unit, low=low, high=high, whole=whole)
     plan = _with_bounds(plan, spec) if plan.kind in NUMBERS else _with_levels(plan, facts, spec, inferred=not asked)
     if asked:
         _refuse_contradiction(plan, asked, cells)
-    return plan
+    if plan.low is None:
+        return plan
+    low, high = shown_range(to_numbers(cells.finite, plan.unit))  # from here on, what is kept is of several cells
+    return replace(plan, low=low, high=high)
 
 
 def _from_text(plan: ColumnPlan, facts: Facts, asked: Spec) -> tuple[ColumnPlan, Facts]:

@@ -85,7 +85,8 @@ class Marginals:
             if variable.family in DISCRETE:
                 i, x = schema.attribute_of[variable.name], np.asarray(columns[variable.name])
                 share = drawn.levels[variable.name]
-                told = share.any(axis=0)[np.where(mask[:, i], x, 0).astype(int)]  # by cells whose level is not rare
+                told = (share > 0).any(axis=0)  # levels that are not rare
+                told = np.asarray(told)[np.where(mask[:, i], x, 0).astype(int)]
                 shares[variable.name] = _shares_of(x, mask[:, i] & told, hidden[:, i] & told, share)
         return cls(knots, between, shares)
 

@@ -8,7 +8,9 @@ import torch
 
 from vsae.data.batch import Batch
 from vsae.data.encoding import Encoding
+from vsae.data.microaggregation import FEWEST, microaggregated
 from vsae.data.schema import Schema, binary, categorical, count, group, real
+from vsae.model import trees
 from vsae.model.trees import BoostedTrees, fit_trees
 
 RNG = np.random.default_rng(0)
@@ -116,3 +118,25 @@ def test_many_levels_whole_numbers_and_tables_without_numbers() -> None:
     levels = {"half": columns["half"], "third": codes % 3}
     small = batch_of(only_levels, levels, np.ones((n, 2), dtype=bool))
     assert set(fit_trees(only_levels, small, 5).predict(small)) == {"half", "third"}
+
+
+def test_no_leaf_and_no_edge_is_of_fewer_than_five_rows():
+    rng = np.random.default_rng(0)
+    n = 120
+    a = rng.normal(size=n)
+    columns = {"a": a, "b": np.round(a * 3 + rng.normal(size=n)), "k": (a > 1).astype(int)}
+    columns["a"][7] = 40.0
+    schema, mask = Schema([real("a"), real("b"), categorical("k", 3)]), rng.random((n, 3)) < 0.9
+    columns["k"][7], mask[7] = 2, True
+    data = Encoding.fit(schema, columns, mask).encode(columns, mask)
+    growth = trees._Growth(schema, data, torch.Generator().manual_seed(0), None)
+    for _ in range(5):
+        questions, outputs, values, _ = growth._tree(torch.arange(3))
+        leaf = questions.leaf(growth.bins)  # (variables, n)
+        for value, variable in zip(values, growth.owner[outputs].tolist(), strict=True):
+            cells = torch.bincount(leaf[variable][growth.seen[variable]], minlength=len(value))
+            assert (cells[value != 0] >= FEWEST).all()
+    for column, edges, shown in zip(data.numbers(schema.number_blocks).T, growth.edges, growth.seen[:2], strict=True):
+        values = np.unique(microaggregated(column[shown].double().numpy()))
+        found = edges[torch.isfinite(edges)].numpy()
+        np.testing.assert_allclose(found, (values[1:] + values[:-1]) / 2, rtol=1e-5, atol=1e-6)

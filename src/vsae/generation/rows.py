@@ -23,7 +23,7 @@ from vsae.data.schema import DISCRETE, Schema
 from vsae.generation.conditions import Condition
 from vsae.generation.marginals import Drawn, MarginalMap, Marginals
 from vsae.generation.rare_levels import Common, without_rare
-from vsae.imputation.imputer import per_variable
+from vsae.imputation.imputer import finite, per_variable
 from vsae.model.generative import DataDistribution
 from vsae.model.latent_model import Noise
 from vsae.model.likelihoods import Bernoulli, Gaussian, ScaledHead, Vector
@@ -137,6 +137,8 @@ class RowGenerator:
                 else:
                     sample = x.sample(rng)
                 numbers[block.name] = sample.flatten(0, 1).cpu().numpy()
+                for j, variable in enumerate(block.variables):
+                    finite(variable.name, numbers[block.name][:, j])  # ranks of NaN would look like any others
         return Drawn(numbers, without_rare(levels, self.common))
 
     def _natural(self, drawn: Drawn, rng: torch.Generator, evenly: bool) -> dict[str, NDArray[Any]]:

@@ -26,6 +26,7 @@ COMMANDS = {
     "step": ("benchmarks.step", "A training step against the arithmetic it is made of."),
     "generation": ("benchmarks.generation.jobs", "Generated rows against real ones, beside other generators."),
     "conditions": ("benchmarks.generation.conditions", "Rows generated under a condition, against a simulator's."),
+    "readout": ("benchmarks.readout", "Whether a single row can be read out of a model."),
     "calibration": ("benchmarks.calibration.jobs", "Draws for missing cells against the values that were hidden."),
     "calibration-parts": ("benchmarks.calibration.parts", "The calibration without one of its parts at a time."),
     "joint": ("benchmarks.joint.jobs", "Draws for columns that are missing together: do they belong together?"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import ablation, options, scaling, sizes
+from benchmarks import ablation, options, readout, scaling, sizes
 from benchmarks.calibration import parts
 from benchmarks.evaluate import page as evaluate
 from benchmarks.generation import pages as generation
@@ -166,6 +166,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "generation.md": generation.page,
     "groups.md": groups.page,
     "joint.md": joint.page,
+    "privacy.md": readout.page,
     "mechanism.md": mechanism.page,
     "sharp.md": sharp.page,
     "speed.md": speed.page,

@@ -347,7 +347,7 @@ ODD = {
     "one column": pd.DataFrame({"a": [1.0, None, 3.0] * 5}),
     "all-missing row": pd.DataFrame({"a": [1.0, None, 3.0], "b": ["x", None, "y"]}),
     "constant": pd.DataFrame({"a": [2.0, 2.0, None], "b": ["x", None, "x"]}),
-    "huge and tiny": pd.DataFrame({"a": [1e300, None, -1e300], "b": [1e-300, 2e-300, None]}),
+    "huge and tiny": pd.DataFrame({"a": [1e100, None, -1e100], "b": [1e-300, 2e-300, None]}),
     "before 1970": pd.DataFrame({"d": pd.to_datetime(["1901-02-03", None, "1969-12-31"]), "a": [1, 2, 3]}),
     "int names": pd.DataFrame({0: [1.5, None, 2.5], 1: ["u", "v", None]}),
     "multi-index": pd.DataFrame({"a": [1.5, None]}, index=pd.MultiIndex.from_tuples([(0, "a"), (0, "b")])),
@@ -357,6 +357,20 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_odd_tables_are_filled(name):
     same_but_filled(ODD[name], VSAEImputer(config=QUICK.replace(steps=3)).fit_transform(ODD[name]))
+
+
+@pytest.mark.parametrize("huge", [1e200, -1.7976931348623157e308])
+def test_one_huge_cell_is_named_and_every_hole_is_filled(huge):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=40)
+    frame = pd.DataFrame({"a": a, "b": np.exp(a)})
+    frame = frame.mask(rng.random(frame.shape) < 0.2)
+    frame.loc[5, "a"] = huge
+    with pytest.warns(DataWarning, match=r"column 'a': .* is beyond ±1e\+100"):
+        filled = VSAEImputer(config=QUICK, random_state=0).fit_transform(frame)
+    assert np.isfinite(filled.drop(index=5)).all(axis=None)
+    assert filled["a"].drop(index=5).abs().max() < 10  # the others are imputed as if it were not there
+    assert filled.loc[5, "a"] == huge
 
 
 def test_an_all_missing_column_is_named_and_the_shape_stays():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import vsae
 from vsae.analysis.draws import Draws
 from vsae.data.context import GroupContext
+from vsae.data.microaggregation import FEWEST
 from vsae.data.schema import Schema
 from vsae.evaluation.chains import CHAINS
 from vsae.evaluation.evaluate import RANKS, KnownTable, Prediction, evaluate
@@ -39,7 +41,7 @@ from vsae.progress import training_progress
 from vsae.storage import checkpoint
 from vsae.table import Encoded, Table, TableError, fills
 from vsae.table.containers import View, view_of
-from vsae.table.errors import counted
+from vsae.table.errors import DataWarning, counted
 from vsae.table.roles import checked_weights, column_of, groups_of, weights_of
 from vsae.table.stamps import notation_from_json, notation_to_json
 from vsae.training.history import Callback
@@ -516,12 +518,16 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         `given` fixes columns to a value, to a range `(30, 40)`, whose ends may be None, to one of several values
         `["heart", "back"]`, or to `vsae.MISSING`: these are missing in any case. The rows come in the container of the
         fitted table, or in `container`: "pandas", "polars", "pyarrow", "dict" or "array".
+
+        Levels that fewer than five rows have are not generated, and can not be given; a column that has no others is
+        empty, of which a warning tells (docs/privacy.md).
         """
         check_is_fitted(self)
         n, seed = _number("n", n), self._seeded(random_state)
         given = {label: _single(value) for label, value in (given or {}).items()}
         wide = {label: value for label, value in given.items() if isinstance(value, list | tuple)}
         values, missing = self._conditions({label: value for label, value in given.items() if label not in wide})
+        self._refuse_rare(given)
         allowed, batch = self.schema_.allowed(wide), max(n, _FEWEST_TRIED) if wide else n
         found: list[tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]] = []
         have = 0
@@ -545,9 +551,24 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
         rows, mask = self.fitted_.generate(n, seed=seed, given=values, missing=missing)
         names = self.fitted_.schema.names
-        if not with_missing:  # only the columns that were asked to be missing are
-            mask = np.tile([name not in missing for name in names], (n, 1))
+        if not with_missing:  # only the columns that were asked to be missing are, and those that are not generated
+            mask = np.tile([name not in (*missing, *self.fitted_.ungenerated) for name in names], (n, 1))
         return self.schema_.constrained(rows, np.tile([name in values for name in names], (n, 1))), mask
+
+    def _refuse_rare(self, given: Mapping[Any, Any]) -> None:
+        """Levels that fewer rows have than a generated row may tell of; a warning names columns that have no others."""
+        plans = {plan.label: plan for plan in self.schema_.modelled if plan.levels}
+        for label, value in given.items():
+            for level in value if isinstance(value, list) else [value]:
+                if label in plans and not isinstance(level, tuple | _Missing):
+                    code = int(self.schema_.values({label: level})[plans[label].name])
+                    if not self.fitted_.common[plans[label].name][code]:
+                        few = f"{level!r} is a level of fewer than {FEWEST} rows, of which no rows are generated"
+                        raise TableError(f"column {label!r}: {few}; leave it out of given")
+        empty = [repr(plan.label) for plan in plans.values() if plan.name in self.fitted_.ungenerated]
+        if empty:
+            message = f"these columns are empty in generated rows, as no level is that of {FEWEST} rows: "
+            warnings.warn(message + ", ".join(empty), DataWarning, stacklevel=3)
 
     def sample_mask(self, n: int, *, random_state: int | None = None) -> NDArray[np.bool_]:
         """`n` masks from the learned mechanism, (n, modelled columns); True = observed."""

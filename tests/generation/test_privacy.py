@@ -72,3 +72,33 @@ def test_new_rows_of_a_small_table_are_no_suspects():
 
     found = [distance_to_closest(schema, drawn(1000, 2 * i), drawn(60, 2 * i + 1)) for i in range(20)]
     assert np.mean([c.too_close for c in found if c is not None]) < 0.09
+
+
+def test_a_few_copies_of_one_row_are_seen():
+    """Twelve of 200, as rows that were asked for under a condition: their other cells are new."""
+    real_rows = rows(300, 0)
+    columns, mask = rows(200, 1)
+    mask[:12] = real_rows[1][7]
+    mask[:12, :2] = True
+    real_rows[1][7, :2] = True
+    some = {name: np.where(np.arange(200) < 12, real_rows[0][name][7], x) for name, x in columns.items()}
+    found = distance_to_closest(SCHEMA, (some, mask), real_rows)
+    assert found is not None
+    assert found.copying
+    assert found.suspicious
+    fresh = distance_to_closest(SCHEMA, rows(200, 1), rows(300, 0))
+    assert fresh is not None
+    assert not fresh.copying
+
+
+def test_copies_are_no_news_in_a_table_of_few_different_rows():
+    schema = Schema([categorical("a", 3), categorical("b", 3)])
+
+    def drawn(n: int, seed: int):
+        rng = np.random.default_rng(seed)
+        return {name: rng.integers(0, 3, n) for name in "ab"}, np.ones((n, 2), dtype=bool)
+
+    found = distance_to_closest(schema, drawn(200, 0), drawn(300, 1))
+    assert found is not None
+    assert found.copies > 0.9
+    assert not found.copying

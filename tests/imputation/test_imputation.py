@@ -28,6 +28,7 @@ from vsae.data.schema import (
 from vsae.evaluation.metrics import mean_mode_fill, nrmse
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
+from vsae.imputation.imputer import NoValue
 from vsae.model.config import VSAEConfig
 from vsae.storage import checkpoint
 
@@ -376,9 +377,9 @@ def test_enormous_and_tiny_numbers():
     rng = np.random.default_rng(0)
     schema = Schema([real("big"), real("tiny"), positive("wide"), real("far"), count("large")])
     columns = {
-        "big": 1e300 * rng.normal(size=50),
+        "big": 1e99 * rng.normal(size=50),
         "tiny": 1e-300 * rng.normal(size=50),
-        "wide": 10.0 ** rng.uniform(-300, 300, 50),
+        "wide": 10.0 ** rng.uniform(-300, 100, 50),
         "far": 1e15 + rng.integers(0, 50, 50).astype(float),
         "large": rng.integers(0, 2**50, 50).astype(float),
     }
@@ -474,9 +475,9 @@ def test_an_outlier_in_new_rows_leaves_no_hole(preset):
     rng = np.random.default_rng(0)
     schema, columns = Schema([real("a"), real("b")]), {"a": rng.normal(size=60), "b": rng.normal(size=60)}
     model = fit(schema, columns, rng.random((60, 2)) < 0.8, preset)
-    filled = model.impute({"a": np.array([1e300]), "b": np.array([np.nan])}, np.array([[True, False]]))
+    filled = model.impute({"a": np.array([1e100]), "b": np.array([np.nan])}, np.array([[True, False]]))
     assert np.isfinite(filled["b"]).all()
-    assert filled["a"][0] == 1e300
+    assert filled["a"][0] == 1e100
 
 
 @pytest.mark.parametrize(
@@ -511,3 +512,23 @@ def test_a_mean_stays_inside_what_was_seen():
     assert encoding.expected("gaussian", far, np.ones((2, 2))) == pytest.approx(np.array([[40.0, 2.0], [0.5, -3.0]]))
     wide = encoding.expected("gaussian", np.zeros((1, 2)), np.full((1, 2), 9.0))
     assert 0.5 <= wide[0, 0] <= 40.0
+
+
+def test_a_model_whose_weights_are_not_finite_fills_nothing():
+    rng = np.random.default_rng(0)
+    schema, columns = Schema([real("a"), binary("b")]), {"a": rng.normal(size=60), "b": rng.integers(0, 2, 60)}
+    mask = rng.random((60, 2)) < 0.8
+    model = fit(schema, columns, mask, QUICK)
+    for weight in model.model.data_network.parameters():
+        weight.data.fill_(torch.nan)
+    for use in (model.impute, model.median, lambda *cells: model.draw(*cells, 1)):
+        with pytest.raises(NoValue, match=r"column '.': the model gives no finite value"):
+            use(columns, mask)
+    with pytest.raises(NoValue, match="no finite value"):
+        model.generate(20)
+
+
+def test_numbers_that_overflow_are_refused():
+    schema, mask = Schema([real("a"), real("b")]), np.ones((3, 2), dtype=bool)
+    with pytest.raises(SchemaError, match=r"'a', row 1: 1e\+200 is beyond"):
+        fit(schema, {"a": np.array([0.5, 1e200, 1.5]), "b": np.zeros(3)}, mask, QUICK)

@@ -15,7 +15,7 @@ def test_a_column_of_few_whole_numbers_has_them_all_told_apart():
     features = NumberFeatures(1, "rich")
     features.fit(column, torch.ones_like(column, dtype=torch.bool))
     assert (features.edges[0].diff() > 0).all()
-    few = torch.tensor([0.0, 1.0, 1.0, 1.0, 1.0, 5.0])[:, None]
+    few = torch.tensor([0.0, 1.0, 1.0, 1.0, 1.0, 5.0]).repeat(5)[:, None]
     features.fit(few, torch.ones_like(few, dtype=torch.bool))
     bins = features(torch.tensor([[0.0], [1.0], [5.0]]))[:, 0, 2:]
     assert bins.sum(1).tolist() == pytest.approx([0.0, 1.0, 2.0], abs=1e-3)

@@ -16,6 +16,7 @@ from vsae.data.schema import DISCRETE, Block, Family, Schema, SchemaError, Varia
 
 Columns = Mapping[str, NDArray[Any]]  # variable name → (n,), (n, d) for a vector, (n, C, H, W) for an image
 Mask = NDArray[np.bool_]  # (n, M) over attributes, True = observed
+LARGEST = np.float64(1e100)  # number that can be computed with: sums of cubes of larger ones overflow
 
 
 def check_mask(schema: Schema, mask: Mask) -> None:
@@ -93,6 +94,7 @@ def _checked_numbers(block: Block, x: NDArray[np.float64], observed: Mask) -> ND
     x = np.where(seen, x, np.nan)
     _refuse(seen & np.isnan(x), block, x, "in an observed cell; mark the cell missing")
     _refuse(seen & np.isinf(x), block, x, "in an observed cell; mark the cell missing or give a finite number")
+    _refuse(seen & (np.abs(x) > LARGEST), block, x, f"is beyond ±{LARGEST:g}; mark the cell missing or change the unit")
     if block.family is Family.VECTOR:
         return x
     low, high = block.bounds

@@ -28,6 +28,7 @@ from vsae.data.columns import (
     stack,
     stack_images,
 )
+from vsae.data.microaggregation import FEWEST, ends
 from vsae.data.schema import DISCRETE, Block, Family, Kind, Schema, Variable
 
 Scaling = Literal["standard", "minmax"]
@@ -59,7 +60,7 @@ class Encoding:
     schema: Schema
     loc: Mapping[str, NDArray[np.float64]]  # per numeric block, (variables[, d])
     scale: Mapping[str, NDArray[np.float64]]
-    low: Mapping[str, NDArray[np.float64]]  # least and greatest value seen, in standard units
+    low: Mapping[str, NDArray[np.float64]]  # where the values seen end, in standard units: see microaggregation.py
     high: Mapping[str, NDArray[np.float64]]
     decimals: Mapping[str, NDArray[np.int64]]  # of the values seen; -1 are tens, MOST_DECIMALS: any number
     point_mass: Mapping[str, NDArray[np.float64]]  # the value that makes up much of a column, or NaN; in natural units
@@ -86,8 +87,7 @@ class Encoding:
             )
             loc[block.name], scale[block.name] = _location_and_scale(warped, scaling, weight)
             y = (warped - loc[block.name]) / scale[block.name]
-            low[block.name] = np.nan_to_num(np.fmin.reduce(y, axis=0), nan=0.0)
-            high[block.name] = np.nan_to_num(np.fmax.reduce(y, axis=0), nan=0.0)
+            low[block.name], high[block.name] = _ends(y)
         return cls(schema, loc, scale, low, high, decimals, point_mass, scaling)
 
     def widened(self, columns: Columns, mask: Mask) -> Encoding:
@@ -285,11 +285,18 @@ def _fewest_decimals(x: NDArray[np.float64]) -> int:
         return next((d for d in _DECIMALS if (np.abs(np.round(x, d) - x) <= last_bits).all()), _DECIMALS.stop)
 
 
+def _ends(y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Where the columns of (n, variables[, d]) begin and end, (variables[, d]) each; 0 where nothing is observed."""
+    found = [ends(column[~np.isnan(column)]) for column in y.reshape(len(y), -1).T]
+    low, high = (np.array(part).reshape(y.shape[1:]) for part in zip(*found, strict=True))
+    return low, high
+
+
 def _point_mass(block: Block, x: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """
     >>> from vsae.data.schema import Schema, real
     >>> (block,) = Schema([real("a"), real("b")]).blocks
-    >>> _point_mass(block, np.array([[0.0, 1.0], [0.0, 2.0], [1.5, np.nan], [np.nan, 4.0]]))
+    >>> _point_mass(block, np.array([[0.0, 1.0], [0.0, 2.0], [1.5, np.nan], [np.nan, 4.0]] * 3))
     array([ 0., nan])
     """
     found = np.full(len(block), np.nan)
@@ -297,7 +304,7 @@ def _point_mass(block: Block, x: NDArray[np.float64], weight: NDArray[np.float64
         seen = ~np.isnan(x[:, j])
         values, which, cells = np.unique(x[seen, j], return_inverse=True, return_counts=True)
         counts = np.bincount(which, None if weight is None else weight[seen])
-        if len(values) and cells.max() > 1 and counts.max() > _POINT_MASS * counts.sum():
+        if len(values) and cells.max() >= FEWEST and counts.max() > _POINT_MASS * counts.sum():
             found[j] = values[counts.argmax()]
     return found
 

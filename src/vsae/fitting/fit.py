@@ -26,6 +26,7 @@ from vsae.fitting.steps import (
     refit,
     split,
 )
+from vsae.generation.rare_levels import common_levels
 from vsae.imputation.turns import turns_of
 from vsae.mechanism.choice import Mechanism, check_mechanism, tilts_of
 from vsae.mechanism.mask_regressions import fit_mask_regressions
@@ -91,6 +92,7 @@ def fit(
     rows = data.representative()
     fitted.tilts = tilts_of(fitted, *rows, mechanism, seed)
     fitted.mask_regressions = fit_mask_regressions(fitted, *rows, seed)
-    fitted.marginal_map = fit_prior(model, data, seed)
+    fitted.common = common_levels(schema, columns, mask)
+    fitted.marginal_map = fit_prior(model, data, fitted.common, seed)
     states.remove()
     return fitted

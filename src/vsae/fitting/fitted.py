@@ -20,13 +20,14 @@ from vsae.data.schema import DISCRETE, Schema
 from vsae.generation import density, masks
 from vsae.generation.conditions import Condition
 from vsae.generation.marginals import MarginalMap
+from vsae.generation.rare_levels import Common, refuse_rare, ungenerated
 from vsae.generation.rows import RowGenerator, generating_members
 from vsae.generation.sweeps import FEWEST_ROWS, sweep
 from vsae.imputation import draws as drawing
 from vsae.imputation import point
 from vsae.imputation.blend import Blend
 from vsae.imputation.calibration import Calibration
-from vsae.imputation.imputer import Imputer
+from vsae.imputation.imputer import Imputer, finite
 from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.tilts import Tilts
 from vsae.mechanism.mask_regressions import MaskRegressions
@@ -94,6 +95,7 @@ class FittedVSAE(FittedModel[VSAE]):
 
     marginal_map: MarginalMap | None = None  # of generated rows; None: they are as they are decoded
     mask_regressions: MaskRegressions | None = None  # p(m | x) of complete rows
+    common: Common = field(default_factory=dict)  # levels that are generated
 
     # --- rows and their masks
 
@@ -143,7 +145,7 @@ class FittedVSAE(FittedModel[VSAE]):
 
     @property
     def row_generator(self) -> RowGenerator:
-        return RowGenerator(self.generating, self.encoding, self.marginal_map)
+        return RowGenerator(self.generating, self.encoding, self.marginal_map, self.common)
 
     def generate(
         self, n: int, *, seed: int = 0, given: Mapping[str, float] | None = None, missing: Sequence[str] = ()
@@ -152,16 +154,25 @@ class FittedVSAE(FittedModel[VSAE]):
 
         z → m → x (rows.py), then one Gibbs sweep over x (sweeps.py) and m (mask_regressions.py). Data alone, masks
         alone, and data with missing cells are parts of this one draw. `given` (variable → value in natural units) and
-        `missing` (attributes that must be missing) condition it.
+        `missing` (attributes that must be missing) condition it. Rare levels are not generated (rare_levels.py), and
+        can not be given.
         """
         if n < 1:
             raise ValueError(f"asked for {n} rows; ask for at least 1")
         if missing:
             masks.refuse_without_mask_model(self.model)
+        refuse_rare(given or {}, self.common)
         condition = Condition.of(self.schema, given or {}, missing)
         pieces = [self._rows(rows, start, seed, condition) for start, rows in self.ranges(n, _LATENT_DRAWS)]
-        columns = {name: np.concatenate([x[name] for x, _ in pieces]) for name in pieces[0][0]}
-        return columns, np.concatenate([mask for _, mask in pieces])
+        columns = {name: finite(name, np.concatenate([x[name] for x, _ in pieces])) for name in pieces[0][0]}
+        columns |= {name: np.zeros_like(columns[name]) for name, kept in self.common.items() if not kept.any()}
+        made = np.array([name not in self.ungenerated for name in self.schema.names])
+        return columns, np.concatenate([mask for _, mask in pieces]) & made
+
+    @property
+    def ungenerated(self) -> list[str]:
+        """Attributes that are missing in every generated row, as all their levels are rare."""
+        return ungenerated(self.schema, self.common)
 
     def generate_masks(self, n: int, *, seed: int = 0) -> Mask:
         """`n` masks from the learned mechanism, (n, M), True = observed: those of `generate`."""
@@ -179,7 +190,7 @@ class FittedVSAE(FittedModel[VSAE]):
         columns, mask = self._prior_rows(n, start, seed, condition)
         if self._sweeps:
             rng = np.random.default_rng([seed % 2**62, start])
-            columns = sweep(self, columns, mask, condition.known, rng)
+            columns = sweep(self, columns, mask, condition.known, rng, self.common)
             if self.mask_regressions is not None:
                 mask = self.mask_regressions.deal(self.encoding, columns, mask, rng.random(mask.shape))
         return {name: x[:n] for name, x in columns.items()}, mask[:n]
@@ -223,6 +234,7 @@ class FittedVSAE(FittedModel[VSAE]):
             "turns": None if self.turns is None else self.turns.tolist(),
             "tilts": self.tilts.to_json(),
             "blend": None if self.blend is None else self.blend.to_json(),
+            "common": {name: np.flatnonzero(kept).tolist() for name, kept in self.common.items()},
             "levels_of_masks": None if self.mask_regressions is None else dict(self.mask_regressions.levels),
             "relations": None if self.relations is None else list(self.relations.names),
             "calibration": calibration,
@@ -237,7 +249,7 @@ class FittedVSAE(FittedModel[VSAE]):
         with private_rng(0, torch.device("cpu")):
             model = VSAE(schema, config)
         model.load_state_dict(checkpoint.part(tensors, "model"))
-        blocks = [block.name for block in schema.standardised_blocks]
+        blocks, common = [block.name for block in schema.standardised_blocks], content["common"]
         parts = {
             part: {name: tensors[f"encoding.{part}.{name}"].numpy() for name in blocks} for part in _ENCODING_PARTS
         }
@@ -258,6 +270,7 @@ class FittedVSAE(FittedModel[VSAE]):
             History(**content["history"]),
             MarginalMap.from_arrays(marginals) if marginals else None,
             MaskRegressions(content["levels_of_masks"], **regressions) if regressions else None,
+            {v.name: np.isin(np.arange(v.size), common[v.name]) for v in schema.variables if v.name in common},
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -28,6 +28,7 @@ from vsae.fitting.blending import Fold
 from vsae.fitting.fitted import FittedModel
 from vsae.fitting.start import Start
 from vsae.generation.marginals import MarginalMap
+from vsae.generation.rare_levels import Common
 from vsae.generation.rows import RowGenerator, generating_members
 from vsae.imputation import held_out
 from vsae.imputation.calibration import Blocks, Calibration, HeldOutPredictions
@@ -328,7 +329,7 @@ def _calibration_batches(imputer: Imputer[Any], data: Batch, seed: int, folds: i
 # --- fit the prior
 
 
-def fit_prior(model: VSAE, data: FitData, seed: int) -> MarginalMap | None:
+def fit_prior(model: VSAE, data: FitData, common: Common, seed: int) -> MarginalMap | None:
     """p(z) to the latents of the training rows; gives what brings generated rows to the marginals of the data.
 
     None where the prior is N(0, I), or where there is nothing but images and vectors, which come as they are decoded.
@@ -343,7 +344,7 @@ def fit_prior(model: VSAE, data: FitData, seed: int) -> MarginalMap | None:
     order, members = np.random.default_rng(seed).permutation(len(data.mask)), generating.config.members
     order = data.batch.in_proportion(torch.from_numpy(order).to(data.batch.mask.device)).cpu().numpy()
     rows = np.resize(order, max(members, most - most % members))  # each member must have the same share of them
-    return RowGenerator(generating, data.encoding).with_marginals(*data.rows(rows), seed).marginal_map
+    return RowGenerator(generating, data.encoding, common=common).with_marginals(*data.rows(rows), seed).marginal_map
 
 
 @torch.no_grad()

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from vsae.data.columns import Columns, Mask
 from vsae.data.encoding import Encoding
-from vsae.data.schema import DISCRETE, Schema
+from vsae.data.microaggregation import FEWEST, ends, quantiles, representatives
+from vsae.data.schema import DISCRETE, Kind, Schema, Variable
 
-_KNOTS = 512  # quantiles of a column: told from 4,000 rows at most, so finer ones would be single rows
-_FEW_VALUES = 64  # a column with no more distinct values has nothing between them
-_REPEATED = 0.5  # … nor has one with fewer distinct values than this share of its cells
+_KNOTS = 512  # quantiles of a column: told from 4,000 rows at most, so finer ones would be chance
+_REPEATED = 0.5  # of its cells have values that several rows have: then a column has nothing between its values
 _FEWEST_CELLS = 20  # to learn from what draws for missing cells are worth
 _SHIFTS = 20  # rounds until the mean of shifted probabilities is the share wanted
 _LEAST = 1e-6  # share of a level
@@ -51,7 +51,8 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Marginals:
-    """Each column's distribution in the data: some hundred quantiles in natural units, not its cells; shares of levels.
+    """Each column's distribution in the data: quantiles in natural units, none of them the value of a single row
+    (microaggregation.py); shares of levels, 0 for those that are not generated.
 
     Per block of numbers quantiles, (knots, variables), and (variables,) whether values lie between them; per variable
     with levels the shares of these.
@@ -63,29 +64,31 @@ class Marginals:
 
     @classmethod
     def of(cls, schema: Schema, columns: Columns, mask: Mask, hidden: Mask, drawn: Drawn, copies: int = 1) -> Marginals:
-        """From some rows (n, M), of whose observed cells some were `hidden`, and draws for all that was not seen.
+        """From some rows (n, M), of whose observed cells some were `hidden`, and draws for all that was not seen, in
+        which rare levels have no share.
 
-        Each row may stand there several times, `copies` in all, with other cells hidden.
+        All rows may stand there several times, one time after the other, `copies` in all, with other cells hidden.
         """
-        quantiles: dict[str, NDArray[np.float64]] = {}
+        knots: dict[str, NDArray[np.float64]] = {}
         between: dict[str, NDArray[np.bool_]] = {}
         for block in schema.number_blocks:
             values, varies = [], []
             for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True)):
                 x, draws = np.asarray(columns[variable.name], dtype=np.float64), drawn.numbers[block.name][:, j]
-                values.append(_numbers_of(x, mask[:, i], hidden[:, i], draws))
-                seen = x[mask[:, i]]
-                varies.append(len(np.unique(seen)) > max(_FEW_VALUES, _REPEATED * len(seen) / copies))
-            quantiles[block.name] = np.stack(
-                [_quantiles(*column) for column in zip(values, varies, strict=True)], axis=1
-            )
-            between[block.name] = np.array(varies)
+                seen = x[: len(mask) // copies][mask[: len(mask) // copies, i]]  # each row once
+                varies.append(_varies(seen))
+                whole = _numbers_of(x, mask[:, i], hidden[:, i], draws)
+                values.append(_quantiles(variable, whole, seen, varies[-1]))
+            knots[block.name], between[block.name] = np.stack(values, axis=1), np.array(varies)
         shares = {}
         for variable in schema.variables:
             if variable.family in DISCRETE:
                 i, x = schema.attribute_of[variable.name], np.asarray(columns[variable.name])
-                shares[variable.name] = _shares_of(x, mask[:, i], hidden[:, i], drawn.levels[variable.name])
-        return cls(quantiles, between, shares)
+                share = drawn.levels[variable.name]
+                told = (share > 0).any(axis=0)  # levels that are not rare
+                told = np.asarray(told)[np.where(mask[:, i], x, 0).astype(int)]
+                shares[variable.name] = _shares_of(x, mask[:, i] & told, hidden[:, i] & told, share)
+        return cls(knots, between, shares)
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class MarginalMap:
                     x[:, j] = np.interp(rank, _P, observed[:, j])
                 else:
                     x[:, j] = observed[np.clip(np.searchsorted(_P, rank), 0, _KNOTS - 1), j]
-            x = np.where(between, encoding.rounded(block, x), x)
+            x = encoding.rounded(block, x)
             seen = ~np.isnan(observed[0])
             out |= {variable.name: x[:, j] for j, variable in enumerate(block.variables) if seen[j]}
         return out | {name: draw_codes(x * np.exp(self.shifts[name]), rng) for name, x in drawn.levels.items()}
@@ -147,6 +150,9 @@ def draw_codes(weight: NDArray[np.float64], rng: np.random.Generator) -> NDArray
     The rows are put in a random order, and a level comes up each time its probabilities have added up to one more.
     Each row has its own probabilities, and each level as many rows as they add up to.
     """
+    some = np.flatnonzero(weight.any(axis=0))  # the last one gets all rows that are left
+    if len(some) < weight.shape[1]:
+        return some[draw_codes(weight[:, some], rng)]
     n, levels = weight.shape
     code = np.full(n, levels - 1)
     rows, rest = rng.permutation(n), weight.sum(axis=1)
@@ -181,7 +187,8 @@ def _shares_of(
         known = np.bincount(x[hidden].astype(int), minlength=levels) / hidden.sum()
         weight = share[~observed] * np.exp(shift_to_shares(share[hidden], known))
         counts += (weight / weight.sum(axis=1, keepdims=True)).sum(axis=0)
-    return np.maximum(counts / max(counts.sum(), 1.0), _LEAST) if counts.any() else np.full(levels, 1 / levels)
+    told = share.any(axis=0)
+    return np.maximum(counts / max(counts.sum(), 1.0), _LEAST) * told if counts.any() else told / told.sum()
 
 
 def shift_to_shares(share: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -200,16 +207,41 @@ def shift_to_shares(share: NDArray[np.float64], wanted: NDArray[np.float64]) -> 
     return shift
 
 
-def _quantiles(x: NDArray[np.float64], between: bool) -> NDArray[np.float64]:
-    """Values of the column, or between them.
+def _varies(seen: NDArray[np.float64]) -> bool:
+    """Whether values lie between those seen.
 
-    >>> x = np.array([1.0, 2.0, 2.0, 4.0])
-    >>> [bool(np.isin(_quantiles(x, between)[100:400], x).all()) for between in (False, True)]
+    >>> [_varies(x) for x in (np.arange(10.0), np.repeat([0.0, 2.5], 5))]
     [True, False]
     """
+    count = np.unique(seen, return_counts=True)[1]
+    return bool(count[count >= FEWEST].sum() <= _REPEATED * len(seen))
+
+
+def on_grid(x: NDArray[np.float64], common: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values at a whole number of the least steps that the common ones, rising, are apart; these stay as they are.
+
+    >>> on_grid(np.array([1.0, 1.5, 4.1]), np.array([1.0, 1.5, 3.0]))
+    array([1. , 1.5, 4. ])
+    """
+    if len(common) < 2:
+        return x
+    step = np.diff(common).min()
+    return np.where(np.isin(x, common), x, common[0] + np.rint((x - common[0]) / step) * step)
+
+
+def _quantiles(
+    variable: Variable, x: NDArray[np.float64], seen: NDArray[np.float64], between: bool
+) -> NDArray[np.float64]:
+    """Of a column whose cells are `x`, of them `seen`: values of several rows, or between them."""
     if not len(x):
         return np.full(_KNOTS, np.nan)
     if not between:
-        return np.quantile(x, _P, method="inverted_cdf")
-    values, count = np.unique(x, return_counts=True)
-    return np.interp(_P, (np.cumsum(count) - count / 2) / len(x), values)
+        values, count = np.unique(seen, return_counts=True)
+        kept = on_grid(representatives(values, count), values[count >= FEWEST])
+        return np.quantile(kept[np.searchsorted(values, x)], _P, method="inverted_cdf")
+    if variable.kind is Kind.POSITIVE:
+        low, high = np.exp(ends(np.log(seen)))
+    else:
+        least, most = (default if x is None else x for x, default in ((variable.min, -np.inf), (variable.max, np.inf)))
+        low, high = np.clip(ends(seen), least, most)
+    return quantiles(x, _P, seen, (low, high))

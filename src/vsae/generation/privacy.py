@@ -22,6 +22,7 @@ Own = NDArray[np.int64]  # (n,): which of the points a row is itself
 _MOST_ROWS = 2000  # of each side whose nearest neighbour is looked for
 _MOST_NEIGHBOURS = 20_000  # among which
 _CELLS_AT_ONCE = 2**24  # of all pairs of rows that are compared: 128 MB
+_ERRORS = 3  # standard errors are no chance
 _CLOSE = 0.05  # quantile of the distances among real rows
 _FEWEST_SHARED = 0.5  # of the columns: rows that have fewer cells in common are not compared
 
@@ -48,9 +49,17 @@ class DistanceToClosest:
         return float((self.generated < np.quantile(self.real, _CLOSE)).mean())
 
     @property
+    def copying(self) -> bool:
+        """Whether there are more copies among generated rows than among real ones, by three standard errors: what the
+        share of copies may be is told by as many rows as are the fewer. Conditions make no difference: rows like a few
+        real ones are copies of them where a model knows these by heart."""
+        share = (self.real_copies * len(self.real) + 1) / (len(self.real) + 2)  # Laplace's: never none
+        error = np.sqrt(share * (1 - share) * (1 / len(self.generated) + 1 / len(self.real)))
+        return bool(self.copies > self.real_copies + _ERRORS * error)
+
+    @property
     def suspicious(self) -> bool:
-        error = 3 * np.sqrt(0.25 / len(self.generated))
-        return self.copies > self.real_copies + 0.01 + error or self.too_close > 2 * _CLOSE + error
+        return self.copying or bool(self.too_close > 2 * _CLOSE + _ERRORS * np.sqrt(0.25 / len(self.generated)))
 
     def __str__(self) -> str:
         return (

@@ -7,7 +7,7 @@ the data (marginals.py). The `paper` preset does without the last: its p(z) is N
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from vsae.data.randomness import generator, private_rng
 from vsae.data.schema import DISCRETE, Schema
 from vsae.generation.conditions import Condition
 from vsae.generation.marginals import Drawn, MarginalMap, Marginals
-from vsae.imputation.imputer import per_variable
+from vsae.generation.rare_levels import Common, without_rare
+from vsae.imputation.imputer import finite, per_variable
 from vsae.model.generative import DataDistribution
 from vsae.model.latent_model import Noise
 from vsae.model.likelihoods import Bernoulli, Gaussian, ScaledHead, Vector
@@ -58,6 +59,7 @@ class RowGenerator:
     model: VSAE
     encoding: Encoding
     marginal_map: MarginalMap | None = None  # None: values are as they are decoded
+    common: Common = field(default_factory=dict)  # levels that are generated; all, where it does not say
 
     @torch.no_grad()
     def with_marginals(self, columns: Columns, mask: Mask, seed: int) -> RowGenerator:
@@ -135,7 +137,9 @@ class RowGenerator:
                 else:
                     sample = x.sample(rng)
                 numbers[block.name] = sample.flatten(0, 1).cpu().numpy()
-        return Drawn(numbers, levels)
+                for j, variable in enumerate(block.variables):
+                    finite(variable.name, numbers[block.name][:, j])  # ranks of NaN would look like any others
+        return Drawn(numbers, without_rare(levels, self.common))
 
     def _natural(self, drawn: Drawn, rng: torch.Generator, evenly: bool) -> dict[str, NDArray[Any]]:
         numbers = np.random.default_rng(int(torch.randint(2**62, (1,), generator=rng, device=self.device)))

@@ -26,6 +26,7 @@ from vsae.data.batch import Batch
 from vsae.data.columns import Columns, Mask
 from vsae.data.schema import DISCRETE, Block
 from vsae.generation.marginals import draw_codes, shift_to_shares
+from vsae.generation.rare_levels import Common, without_rare
 from vsae.imputation.draws import attributes_by_turn
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.predictive import Predictive, predict
@@ -36,10 +37,16 @@ FEWEST_ROWS = 500  # among which values change places: with fewer, a draw would 
 
 @torch.no_grad()
 def sweep(
-    imputer: Imputer[VSAE], columns: Columns, mask: Mask, fixed: tuple[int, ...], rng: np.random.Generator
+    imputer: Imputer[VSAE],
+    columns: Columns,
+    mask: Mask,
+    fixed: tuple[int, ...],
+    rng: np.random.Generator,
+    common: Common | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Complete rows of numbers and levels, and their masks (n, M) → the rows; `fixed` attributes stay as they were."""
-    rows = _Rows.of(imputer, columns, mask, rng)
+    """Complete rows of numbers and levels, and their masks (n, M) → the rows; `fixed` attributes stay as they were, and
+    levels that are not `common` come up nowhere."""
+    rows = _Rows.of(imputer, columns, mask, rng, common or {})
     free = [kept for turn in attributes_by_turn(imputer) if (kept := [i for i in turn if i not in fixed])]
     for attributes in free:
         rows.show(attributes, np.zeros_like(mask))
@@ -59,12 +66,15 @@ class _Rows:
     columns: dict[str, NDArray[Any]]  # natural units
     batch: Batch  # the same in standard units; its mask: what the model is shown
     rng: np.random.Generator
+    common: Common
 
     @classmethod
-    def of(cls, imputer: Imputer[VSAE], columns: Columns, mask: Mask, rng: np.random.Generator) -> _Rows:
+    def of(
+        cls, imputer: Imputer[VSAE], columns: Columns, mask: Mask, rng: np.random.Generator, common: Common
+    ) -> _Rows:
         batch = imputer.encoding.encode(columns, np.ones_like(mask)).to(imputer.device)
         shown = torch.from_numpy(mask.copy()).to(imputer.device)
-        return cls(imputer, {name: np.array(x) for name, x in columns.items()}, Batch(batch.values, shown), rng)
+        return cls(imputer, {name: np.array(x) for name, x in columns.items()}, Batch(batch.values, shown), rng, common)
 
     def show(self, attributes: list[int], shown: Mask) -> None:
         self.batch.mask[:, attributes] = torch.from_numpy(shown[:, attributes]).to(self.batch.mask.device)
@@ -82,13 +92,14 @@ class _Rows:
         predicted = predict(
             self.imputer, shown, [block.name for block in blocks], attributes=attributes, missing=missing
         )
+        levels = without_rare(predicted.levels, self.common)
         for block in blocks:
             variables = [j for j, i in enumerate(block.attributes) if i in attributes]
             names = [block.variables[j].name for j in variables]
             chosen = [cells[rows, block.attributes[j]] for j in variables]
             if block.family in DISCRETE:
                 for j, name, at in zip(variables, names, chosen, strict=True):
-                    self._deal_levels(block, j, rows[at], predicted.levels[name][at], name in tilted)
+                    self._deal_levels(block, j, rows[at], levels[name][at], name in tilted)
                 continue
             drawn = self._numbers(predicted, block, variables, len(rows))
             natural, standard = self._as_cells(block, variables, drawn)

@@ -25,6 +25,7 @@ from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.tilts import Tilts
 from vsae.model.latent_model import ModelT, Noise
 
+ArrayT = TypeVar("ArrayT", NDArray[np.float64], Tensor)
 CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
 
 
@@ -81,13 +82,21 @@ class Imputer(Generic[ModelT]):
         for variable in self.schema.variables:
             column = np.asarray(columns[variable.name])
             observed = mask[:, self.schema.attribute_of[variable.name]]
-            filled, new = column.copy(), imputed[variable.name][~observed]
+            filled, new = column.copy(), finite(variable.name, imputed[variable.name][~observed])
             filled[~observed] = as_dtype(variable, new, column.dtype).reshape(-1, *column.shape[1:])
             out[variable.name] = filled
         return out
 
 
-ArrayT = TypeVar("ArrayT", NDArray[np.float64], Tensor)
+class NoValue(ValueError):
+    """The model has no value for a cell: its weights, or those it was saved with, are not finite."""
+
+
+def finite(name: str, x: ArrayT) -> ArrayT:
+    """The values or probabilities of a variable, if all of them are; a cell is never left empty without a word."""
+    if not (np.isfinite(x) if isinstance(x, np.ndarray) else torch.isfinite(x)).all():
+        raise NoValue(f"column {name!r}: the model gives no finite value, so it is damaged; fit it again")
+    return x
 
 
 def per_variable(block: Block, x: ArrayT) -> dict[str, ArrayT]:
@@ -102,4 +111,8 @@ def per_variable(block: Block, x: ArrayT) -> dict[str, ArrayT]:
     else:
         ends = np.cumsum([0, *block.sizes]).tolist()
         parts = [x[:, a:b] for a, b in pairwise(ends)]
-    return {variable.name: part for variable, part in zip(block.variables, parts, strict=True)}
+    named = {variable.name: part for variable, part in zip(block.variables, parts, strict=True)}
+    if block.family in DISCRETE:  # NaN would be the first level; numbers are looked at where they become cells
+        for name, part in named.items():
+            finite(name, part)
+    return named

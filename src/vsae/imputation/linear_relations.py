@@ -20,6 +20,7 @@ from torch import Tensor
 
 from vsae.data.columns import Columns, Mask
 from vsae.data.encoding import MOST_DECIMALS, Encoding
+from vsae.data.microaggregation import quantiles
 from vsae.data.schema import Schema
 from vsae.imputation.residual_quantiles import RANKS, interpolated, normal_quantiles
 from vsae.imputation.shrinkage import Estimates
@@ -182,7 +183,7 @@ class LinearRelations:
                 found.append(normal)
                 continue
             share = len(residual) / (len(residual) + _LEANING)
-            quantile = torch.quantile(residual, RANKS)
+            quantile = torch.from_numpy(quantiles(residual.numpy(), RANKS.numpy()))
             found.append(surplus[k] * (share * quantile + (1 - share) * normal * residual.square().mean().sqrt()))
         return torch.stack(found)
 

@@ -12,8 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from vsae.data.microaggregation import microaggregated
+from vsae.data.microaggregation import quantiles as smooth
 
 RANKS = torch.linspace(0.0, 1.0, 65, dtype=torch.float64)  # of the quantiles that describe a distribution
 NARROWEST = 1e-6  # σ in standard units: a division by it stays finite
@@ -241,6 +245,13 @@ def _quantiles_by_estimate(estimate: Tensor, y: Tensor, point_mass: bool) -> tup
         near = slice(max(0, int(middle - half)), max(int(middle + half), 1))
         share = 1.0 if point_mass else len(y[near]) / (len(y[near]) + _LEANING)
         places.append(estimate[near].mean())
-        quantile = torch.quantile(y[near], RANKS.to(y), interpolation="nearest" if point_mass else "linear")
+        quantile = _quantiles(y[near], point_mass)
         quantiles.append(share * quantile + (1 - share) * normal)
     return torch.stack(places), torch.stack(quantiles)
+
+
+def _quantiles(y: Tensor, point_mass: bool) -> Tensor:
+    """At `RANKS`, of several cells each; where there is a point mass, values of these and none between them."""
+    cells, ranks = y.double().cpu().numpy(), RANKS.numpy()
+    found = np.quantile(microaggregated(cells), ranks, method="nearest") if point_mass else smooth(cells, ranks)
+    return torch.from_numpy(found).to(y)

@@ -14,6 +14,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from vsae.data.microaggregation import microaggregated
 from vsae.data.weights import systematic
 from vsae.model.config import FeatureSet
 
@@ -59,6 +60,7 @@ class NumberFeatures(nn.Module):
             seen = observed[:, j]
             column = _thinned(numbers[seen, j].double(), None if weight is None else weight[seen])
             if len(column):
+                column = torch.from_numpy(microaggregated(column.cpu().numpy())).to(column.device)
                 level = torch.special.ndtr(self.scores.double())
                 self.knots[j] = _increasing(torch.quantile(column, level)).float()
                 self.edges[j] = _edges(column).float()

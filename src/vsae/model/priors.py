@@ -22,6 +22,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from vsae.data.microaggregation import FEWEST
+
 _LEFT_OUT = 0.1  # of the rows that the number of components is chosen by
 # LowRankPrior
 _RANK = 128  # directions of dependence that are kept: bounds the size, and the cost of a density
@@ -121,9 +123,9 @@ class LowRankPrior(LatentPrior):
         size = member.sum(1)  # (E, K)
         centres = member.transpose(1, 2) @ mean / size.clamp_min(1)[..., None]
         self.weight.zero_()
-        self.weight[:, :components] = size / n
+        self.weight[:, :components] = _of_several(size) / n
         self.loc.zero_()
-        self.loc[:, :components] = centres
+        self.loc[:, :components] = torch.where(self.weight[:, :components, None] > 0, centres, 0.0)
         centred = mean - centres.gather(1, cluster[..., None].expand_as(mean))
         q = min(self.rank, n, centred.shape[-1])
         _, singular, v = torch.svd_lowrank(centred, q=min(q + _OVERSAMPLING, n, centred.shape[-1]))
@@ -189,6 +191,7 @@ class FullPrior(LatentPrior):
         for member, z in enumerate((loc + log_scale.exp() * torch.randn_like(loc)).flatten(-2).double()):
             count = _best_count(z[:_OWN_ROWS_TO_CHOOSE_BY])
             weight, centre, root = _expectation_maximisation(z, count)
+            count = len(weight)
             self.weight[member].zero_()
             self.weight[member, :count] = weight.float()
             self.loc[member, :count] = centre.float()
@@ -267,7 +270,16 @@ def _expectation_maximisation(z: Tensor, count: int) -> tuple[Tensor, Tensor, Te
         weight = size / n
         if step < _EM_STEPS - 1 and count > 1:
             share = torch.softmax(_log_density(z, weight, centre, root), dim=1)
-    return weight, centre, root
+    kept = _of_several(size) > 0
+    return weight[kept] / weight[kept].sum(), centre[kept], root[kept]
+
+
+def _of_several(size: Tensor) -> Tensor:
+    """Rows of components (…, K), none in those of fewer than `FEWEST`: the centre of one row is this row. These rows
+    are spread over the others, if there are any."""
+    kept = torch.where(size >= FEWEST, size, 0.0)
+    total = kept.sum(-1, keepdim=True)
+    return torch.where(total > 0, kept * size.sum(-1, keepdim=True) / total.clamp_min(1e-6), size)
 
 
 def _log_density(z: Tensor, weight: Tensor, centre: Tensor, root: Tensor) -> Tensor:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae.data.columns import LARGEST
+
 Bools = NDArray[np.bool_]
 
 MIDNIGHT = dt.datetime(1970, 1, 1)
@@ -62,7 +64,8 @@ class Cells(NamedTuple):
 
     @property
     def finite(self) -> NDArray[Any]:
-        return self.values[np.isfinite(self.values)] if self.values.dtype.kind == "f" else self.values
+        """Those that can be computed with: numbers up to `LARGEST`."""
+        return self.values[np.abs(self.values) <= LARGEST] if self.values.dtype.kind == "f" else self.values
 
 
 # --- values of one type, by the type that Python has for them

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae.data.columns import LARGEST
+from vsae.data.microaggregation import shown_range
 from vsae.data.schema import NUMBERS, Kind
 from vsae.table.cells import CALENDAR, LABELS, Cells, Storage, recognise, scalars
 from vsae.table.errors import TableError
@@ -86,7 +88,10 @@ def planned(plan: ColumnPlan, facts: Facts, asked: Spec | None) -> ColumnPlan:
     plan = _with_bounds(plan, spec) if plan.kind in NUMBERS else _with_levels(plan, facts, spec, inferred=not asked)
     if asked:
         _refuse_contradiction(plan, asked, cells)
-    return plan
+    if plan.low is None:
+        return plan
+    low, high = shown_range(to_numbers(cells.finite, plan.unit))  # from here on, what is kept is of several cells
+    return replace(plan, low=low, high=high)
 
 
 def _from_text(plan: ColumnPlan, facts: Facts, asked: Spec) -> tuple[ColumnPlan, Facts]:
@@ -125,7 +130,7 @@ def _infer(name: str, facts: Facts) -> Spec:
     if facts.cells.why:
         return Keep(facts.cells.why)
     if not len(values):
-        return Keep("no finite value" if len(facts.cells.values) else "no value to learn from")
+        return Keep(f"no value within ±{LARGEST:g}" if len(facts.cells.values) else "no value to learn from")
     if facts.cells.storage is Storage.IMAGE:
         paths = filter(is_path, values.tolist())
         return Image() if all(map(os.path.isfile, paths)) else Keep("images, and text that is not the path of one")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae.data.columns import LARGEST
 from vsae.data.schema import NUMBERS, Kind, Pixels, Variable
 from vsae.table.cells import (
     CALENDAR,
@@ -93,7 +94,7 @@ class ColumnPlan:
     levels: tuple[Any, ...] = ()  # of discrete kinds; a level's code is its index
     min: float | None = None  # bounds
     max: float | None = None
-    low: float | None = None  # seen in fit
+    low: float | None = None  # seen in fit, of several cells: see microaggregation.py
     high: float | None = None
     unit: str = ""  # of time, that the numbers count
     whole: bool = False  # numbers come back whole
@@ -219,9 +220,10 @@ class ColumnPlan:
         return {level: code for code, level in enumerate(self.levels)}
 
     def _odd_numbers(self, x: NDArray[np.float64]) -> list[Oddity]:
-        finite, (low, high) = np.isfinite(x), self._bounds
+        finite, (low, high) = np.abs(x) <= LARGEST, self._bounds
         odd = [
-            Oddity(~finite, "is not finite", "replace it or list it in missing_values"),
+            Oddity(~np.isfinite(x), "is not finite", "replace it or list it in missing_values"),
+            Oddity(np.isfinite(x) & ~finite, f"is beyond ±{LARGEST:g}", "replace it or list it in missing_values"),
             Oddity(finite & ((x < low) | (x > high)), self._outside, "widen the bounds or list it in missing_values"),
         ]
         if self.kind is Kind.COUNT:
@@ -249,6 +251,8 @@ class ColumnPlan:
 
     def write(self, x: NDArray[Any], target: np.dtype[Any] | None) -> NDArray[Any]:
         """Level codes, or numbers in natural units → values for a column of numpy dtype `target` (None: any)."""
+        if not np.isfinite(x).all():
+            raise TableError(f"column {self.label!r}: no finite value was found for a cell; fit the model again")
         if self.shape is not None:
             return write_images(x, self.layout, int(self.high or 1))
         values = self._levels_at(x) if self.levels else self._values_at(np.asarray(x, dtype=np.float64), target)
@@ -288,7 +292,7 @@ class ColumnPlan:
         """Decimals with the column's exponent, and no more digits before the point than were seen in fit."""
         quantum, context = Decimal((0, (1,), self.exponent)), Context(prec=400)  # float64 has up to 309 digits
         largest = max(abs(self.low or 0.0), abs(self.high or 0.0), 1.0)
-        digits = max(math.floor(math.log10(largest)) + 1, self.exponent + 1)
+        digits = max(math.ceil(math.log10(largest)), 1, self.exponent + 1)
         most = context.subtract(Decimal((0, (1,), digits)), quantum)
         exact = (Decimal(repr(value)).quantize(quantum, context=context) for value in x.astype(np.float64).tolist())
         return objects(min(max(value, most.copy_negate()), most) for value in exact)

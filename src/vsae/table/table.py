@@ -53,7 +53,7 @@ class Table:
 
     >>> table = Table.fit({"age": np.array([31.0, np.nan, 52.0, 47.0]), "sex": np.array(["F", "M", None, "F"])})
     >>> table
-    age  count   31 … 52, ≥ 0    25% missing
+    age  count   32 … 54, ≥ 0    25% missing
     sex  binary  2 levels: F, M  25% missing
     >>> encoded = table.encode({"age": np.array([40.0]), "sex": np.array([None])})
     >>> encoded.mask

@@ -1,4 +1,4 @@
-"""The same row, the same value: alone, among others, in another order, on one or two threads (docs/decisions/0015)."""
+"""The same row, the same value: alone, among others, in another order, on one or two threads (docs/decisions/0016)."""
 
 from __future__ import annotations
 

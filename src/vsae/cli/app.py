@@ -9,13 +9,14 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from vsae import __version__
-from vsae.cli.messages import fail, note, one_line_errors, warn
+from vsae.cli.messages import fail, note, one_line_errors, warn, whole_output
 from vsae.cli.options import (
     ColumnOptions,
     Format,
@@ -31,7 +32,7 @@ from vsae.table.errors import counted
 
 if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
-    from vsae.files import FileTable
+    from vsae.files import File, FileTable
     from vsae.generation.privacy import DistanceToClosest
     from vsae.table.fills import Fill
     from vsae.table.plan import ColumnPlan
@@ -100,7 +101,7 @@ def impute(
     """
     with one_line_errors():
         from vsae.estimator import Strategy, load
-        from vsae.files import check_target, write_table
+        from vsae.files import check_target, rendered, write_files
         from vsae.table import fills
 
         if draws and out == "-":
@@ -116,7 +117,8 @@ def impute(
             )
         out = table if in_place and out == "-" else out
         targets = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
-        for target in (*targets, *([flags] if flags else [])):
+        paths = [*targets, *([flags] if flags else [])]
+        for target in paths:
             if is_same(target, table) and not (in_place and target == out):
                 fail(f"{target}: this is the table itself; name another file, or pass --in-place to write over it")
         check_target(out, format=format)
@@ -136,12 +138,16 @@ def impute(
             others = "not among those of --only"
             found = [f if f.label in separated(only) else f._replace(left=f.left or others) for f in found]
         report_fills(found, fills.absent(imputer.schema_, source.data), quiet)
-        for target, filled in zip(targets, tables, strict=True):
-            source.write(target, filled, format=format)
-            note(f"wrote {target}", quiet or target == "-")
-        if flags:
-            write_table(flags, {str(fill.label): fill.filled.astype(int) for fill in found})
-            note(f"wrote {flags}", quiet or flags == "-")
+
+        def contents() -> Iterator[File]:
+            for target, filled in zip(targets, tables, strict=True):
+                yield source.rendered(target, filled, format=format)
+            if flags:
+                yield rendered(flags, {str(fill.label): fill.filled.astype(int) for fill in found})
+
+        write_files(contents(), paths)
+        for path in paths:
+            note(f"wrote {path}", quiet or path == "-")
 
 
 @app.command()
@@ -159,13 +165,13 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it. A fit that was interrupted continues when the command is run again."""
     with one_line_errors():
-        from vsae.storage.atomic import check_place
+        from vsae.storage.atomic import check_place, is_special
 
         check_place(out)
         if is_same(str(out), table):
             fail(f"{out}: this is the table itself; name another file for the model")
         source = read(table, format, text, quiet, columns)
-        state = out.with_name(f".{out.name}.training")
+        state = None if is_special(out) else out.with_name(f".{out.name}.training")
         fitted(source, columns, training, seed, quiet, state).save(out)
         note(f"wrote {out}", quiet)
 
@@ -464,4 +470,5 @@ def report_distances(found: DistanceToClosest | None) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that half-written files are removed
-    app()
+    with whole_output():
+        app()

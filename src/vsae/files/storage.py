@@ -8,14 +8,13 @@ import gzip
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from vsae.storage import atomic
-
-AnyPath: TypeAlias = "str | os.PathLike[str]"
+from vsae.storage.atomic import AnyPath
 
 FORMATS: dict[str, str] = {
     ".csv": "csv",
@@ -53,6 +52,9 @@ class FileFormat(NamedTuple):
     compression: str | None = None  # a value of COMPRESSIONS
 
 
+File: TypeAlias = tuple[AnyPath, bytes, str | None]  # a path, its content, a value of COMPRESSIONS
+
+
 def is_pipe(path: AnyPath) -> bool:
     return os.fspath(path) == "-"
 
@@ -85,6 +87,8 @@ def _without_compression(name: str) -> tuple[str, str | None]:
 
 
 def read_bytes(path: AnyPath, where: str, compression: str | None) -> bytes:
+    if is_pipe(path) and sys.stdin is None:
+        raise FileError("stdin is closed; name a file")
     try:
         content = sys.stdin.buffer.read() if is_pipe(path) else Path(path).read_bytes()
     except OSError as error:
@@ -98,36 +102,39 @@ def read_bytes(path: AnyPath, where: str, compression: str | None) -> bytes:
         raise FileError(f"{where}: this is not a {compression} file, or it is damaged ({error})") from None
 
 
-def write_bytes(path: AnyPath, content: bytes, compression: str | None) -> None:
-    """Write all of `content` or, if anything fails, leave the file that was there."""
-    content = codec_of(str(path), compression).compress(content)
-    if is_pipe(path):
-        _write_stdout(content)
-        return
-    check_place(path)
+def write_files(contents: Iterable[File], paths: Sequence[AnyPath]) -> None:
+    """Write contents to files that are all there or, if anything fails, all as they were.
+
+    Each is written as it comes, so that not all contents are in memory at once; `paths` are those that come. What goes
+    to stdout ("-") comes last.
+    """
+    files = [path for path in paths if not is_pipe(path)]
+    for path in files:
+        check_place(path)
+    piped = []
     try:
-        if _is_special(path):
-            Path(path).write_bytes(content)
-        else:
-            with atomic.written_beside(path) as beside:
-                beside.write_bytes(content)
+        with atomic.written_together(files) as places:
+            beside = dict(zip(files, places, strict=True))
+            for path, content, compression in contents:
+                content = codec_of(str(path), compression).compress(content)
+                if is_pipe(path):
+                    piped.append(content)
+                else:
+                    beside[path].write_bytes(content)
     except OSError as error:
-        raise FileError(f"{path}: could not be written: {_reason(error)}") from None
+        raise FileError(str(error)) from None
+    for content in piped:
+        _write_stdout(content)
 
 
 def check_place(path: AnyPath) -> None:
-    """Refuse a path that `write_bytes` could not write to."""
-    if is_pipe(path) or _is_special(path):
+    """Refuse a path that `write_files` could not write to."""
+    if is_pipe(path):
         return
     try:
         atomic.check_place(path)
     except OSError as error:
         raise FileError(str(error)) from None
-
-
-def _is_special(path: AnyPath) -> bool:
-    """A device or a named pipe: it is written to as it is, and must not be renamed over."""
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def check_source(path: AnyPath, where: str) -> None:
@@ -139,12 +146,15 @@ def check_source(path: AnyPath, where: str) -> None:
 
 
 def _write_stdout(content: bytes) -> None:
-    sys.stdout.flush()
-    if hasattr(sys.stdout, "buffer"):
-        sys.stdout.buffer.write(content)
-    else:  # a text-only stand-in, as in doctests and notebooks
-        sys.stdout.write(content.decode())
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+        if hasattr(sys.stdout, "buffer"):
+            atomic.write_stream(sys.stdout.buffer, content)
+        else:  # a text-only stand-in, as in doctests and notebooks
+            sys.stdout.write(content.decode())
+        sys.stdout.flush()
+    except OSError as error:
+        raise FileError(f"stdout: could not be written: {_reason(error)}") from None
 
 
 def _reason(error: OSError) -> str:

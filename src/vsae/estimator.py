@@ -28,6 +28,7 @@ from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import resolve_device
 from vsae.progress import training_progress
 from vsae.storage import checkpoint
+from vsae.storage.typed import follows
 from vsae.table import Encoded, Table, TableError, fills
 from vsae.table.containers import view_of
 from vsae.table.errors import counted
@@ -583,18 +584,35 @@ def _number(name: str, value: Any) -> int:
 
 def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     """An imputer from a file that `VSAEImputer.save` wrote."""
-    tensors, content = checkpoint.read(path, "imputer")
     there = resolve_device(device)
     with checkpoint.parts_of(path):
+        tensors, content = checkpoint.read(path, "imputer")
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
         kept = {name: content[name] for name in ("handle_unknown", "strategy", "mechanism")}
         kept["add_indicator"] = content.get("add_indicator", False)
         imputer = VSAEImputer(**kept, config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
-        imputer._seed = int(content["seed"])
-        imputer.fitted_on_ = dict(content["fitted_on"])
+        imputer._seed, imputer.fitted_on_ = content["seed"], dict(content["fitted_on"])
         imputer.notations_ = {name: notation_from_json(n) for name, n in content.get("notations", {}).items()}
         imputer.n_features_in_ = len(imputer.schema_.plans)
         if content["features"]:
             imputer.feature_names_in_ = np.array(content["features"], dtype=object)
+        _try_out(imputer)
     return imputer
+
+
+def _try_out(imputer: VSAEImputer) -> None:
+    """Refuse a file with parts that no method could use; see `FittedVSAE.try_out`."""
+    fitted, table = imputer.fitted_, imputer.schema_
+    facts = imputer.fitted_on_["rows"], imputer.fitted_on_["missing"], imputer.fitted_on_["vsae"]
+    if not follows(facts, tuple[int, float, str]) or not follows(imputer._seed, int) or not 0 <= imputer._seed < 2**62:
+        raise TypeError(f"fitted on {facts}, with the seed {imputer._seed}")
+    if not follows(imputer.add_indicator, bool) or len(getattr(imputer, "feature_names_in_", table.plans)) != len(
+        table.plans
+    ):
+        raise TypeError("the names of its features, or add_indicator, are not those of its columns")
+    if table.schema != fitted.schema:
+        raise ValueError("its table has other columns than its model")
+    imputer._check_strategy()
+    check_mechanism(imputer.mechanism)
+    table.try_out(fitted.try_out(), imputer.handle_unknown)

@@ -128,6 +128,10 @@ class ColumnOptions:
 
         try:
             content = json.loads(self.schema.read_text())
+        except RecursionError:
+            raise ValueError(f"{self.schema}: the schema is nested too deeply; it needs one level") from None
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{self.schema}: the schema is not a text in {error.encoding}") from None
         except OSError as error:
             raise ValueError(f"{self.schema}: the schema cannot be read ({error.strerror}); give a JSON file") from None
         except json.JSONDecodeError as error:

@@ -252,7 +252,8 @@ def _encodings(where: str, content: bytes, given: str | None) -> tuple[str, ...]
         return "utf-8", "cp1252", "latin-1"  # Windows' Western code page; in latin-1 every byte is a letter
     try:
         name = codecs.lookup(given or "utf-16").name
-    except LookupError:
+        "".encode(name)  # a codec such as zlib or rot13 turns no letters into bytes
+    except (LookupError, ValueError):
         raise FileError(f"{where}: unknown encoding {given!r}; use utf-8, cp1252, utf-16, ...") from None
     if name == "utf-16":
         return ("utf-16-be" if content.startswith(codecs.BOM_UTF16_BE) else "utf-16-le",)

@@ -506,6 +506,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                     del self.feature_names_in_
                 self.n_features_in_ = len(labels)
             return X
+        if np.iscomplexobj(X):
+            raise ValueError("Complex data not supported; give real and imaginary parts as columns of their own")
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
 
     def _encoded(self, X: Any) -> tuple[Any, Encoded]:
@@ -584,9 +586,9 @@ def _number(name: str, value: Any) -> int:
 
 def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
     """An imputer from a file that `VSAEImputer.save` wrote."""
+    tensors, content = checkpoint.read(path, "imputer")
     there = resolve_device(device)
     with checkpoint.parts_of(path):
-        tensors, content = checkpoint.read(path, "imputer")
         fitted = FittedVSAE.from_parts(tensors, content["model"], there)
         kept = {name: content[name] for name in ("handle_unknown", "strategy", "mechanism")}
         kept["add_indicator"] = content.get("add_indicator", False)

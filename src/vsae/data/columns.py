@@ -17,6 +17,8 @@ from vsae.data.schema import DISCRETE, Block, Family, Kind, Schema, SchemaError,
 Columns = Mapping[str, NDArray[Any]]  # variable name → (n,), (n, d) for a vector, (n, C, H, W) for an image
 Mask = NDArray[np.bool_]  # (n, M) over attributes, True = observed
 
+LARGEST = 2.0**1000  # 1e301: of larger numbers, differences and sums need not be numbers
+
 
 def check_mask(schema: Schema, mask: Mask) -> None:
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
@@ -93,6 +95,7 @@ def _checked_numbers(block: Block, x: NDArray[np.float64], observed: Mask) -> ND
     x = np.where(seen, x, np.nan)
     _refuse(seen & np.isnan(x), block, x, "in an observed cell; mark the cell missing")
     _refuse(seen & np.isinf(x), block, x, "in an observed cell; mark the cell missing or give a finite number")
+    _refuse(seen & (np.abs(x) > LARGEST), block, x, "is too large; divide the column, or mark the cell missing")
     if block.family is Family.VECTOR:
         return x
     low, high = bounds_of(block)

@@ -197,10 +197,11 @@ class FittedVSAE(FittedModel[VSAE]):
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> FittedVSAE:
         device = resolve_device(device)
+        parts = checkpoint.read(path, "model")
         with checkpoint.parts_of(path):
-            fitted = cls.from_parts(*checkpoint.read(path, "model"), device)
+            fitted = cls.from_parts(*parts, device)
             fitted.try_out()
-            return fitted
+        return fitted
 
     def try_out(self) -> dict[str, NDArray[Any]]:
         """Two rows through all that a model does, one of them missing; the first of what it does that fails, raises.

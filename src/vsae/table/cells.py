@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae.data.columns import LARGEST
+
 Bools = NDArray[np.bool_]
 
 MIDNIGHT = dt.datetime(1970, 1, 1)
@@ -62,7 +64,8 @@ class Cells(NamedTuple):
 
     @property
     def finite(self) -> NDArray[Any]:
-        return self.values[np.isfinite(self.values)] if self.values.dtype.kind == "f" else self.values
+        """Those that numbers can be learned from."""
+        return self.values[np.abs(self.values) <= LARGEST] if self.values.dtype.kind == "f" else self.values
 
 
 # --- values of one type, by the type that Python has for them
@@ -181,6 +184,8 @@ def usual_exponent(decimals: Iterable[Decimal]) -> int:
 
 def is_null(value: Any) -> bool:
     """None, NaN, NaT, and pandas' NA and NaT, which need not be imported to be known."""
+    if isinstance(value, Decimal):
+        return value.is_nan()  # a signalling NaN cannot be compared
     return type(value).__name__ in _NULLS or (isinstance(value, _WITH_NAN) and bool(value != value))
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from vsae.data.columns import LARGEST
 from vsae.data.schema import NUMBERS, Kind, Pixels, Variable
 from vsae.storage.typed import typed as typed_fields
 from vsae.table.cells import (
@@ -220,10 +221,11 @@ class ColumnPlan:
         return {level: code for code, level in enumerate(self.levels)}
 
     def _odd_numbers(self, x: NDArray[np.float64]) -> list[Oddity]:
-        finite, (low, high) = np.isfinite(x), self._bounds
+        finite, large, (low, high) = np.isfinite(x), np.abs(x) > LARGEST, self._bounds
         outside = f"lies outside {self.show(self.min) or '-∞'} … {self.show(self.max) or '∞'}"
         odd = [
             Oddity(~finite, "is not finite", "replace it or list it in missing_values"),
+            Oddity(finite & large, "is too large", "divide the column, or list it in missing_values"),
             Oddity(finite & ((x < low) | (x > high)), outside, "widen the bounds or list it in missing_values"),
         ]
         if self.kind is Kind.COUNT:

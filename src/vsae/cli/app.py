@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from vsae import __version__
-from vsae.cli.messages import fail, note, one_line_errors, warn, whole_output
+from vsae.cli.messages import fail, note, one_line_errors, printable, warn, whole_output
 from vsae.cli.options import (
     ColumnOptions,
     Format,
@@ -279,7 +279,7 @@ def mechanism(
         )
         cells, mask, _ = plans.without_inapplicable(plans.encode(source.data))
         levels = {plan.name: plan.levels for plan in plans.modelled if plan.levels}
-        typer.echo(mechanism_report(Encoding.fit(plans.schema, cells, mask), cells, mask, levels=levels))
+        typer.echo(printable(mechanism_report(Encoding.fit(plans.schema, cells, mask), cells, mask, levels=levels)))
 
 
 @app.command()
@@ -323,6 +323,7 @@ def read(
         na=na,
         header=text.header,
         sheet=text.sheet,
+        max_expanded=text.max_expanded,
         kinds=columns.specs() if columns else None,
         notations=model.notations_ if model else None,
     )

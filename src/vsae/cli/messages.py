@@ -29,7 +29,7 @@ def printable(text: object) -> str:
 
 def note(message: object, quiet: bool = False) -> None:
     if not quiet:
-        print(f"vsae: {printable(message)}", file=sys.stderr)
+        print(f"vsae: {' '.join(printable(message).split())}", file=sys.stderr)
 
 
 def warn(message: object) -> None:
@@ -56,7 +56,7 @@ def one_line_errors() -> Iterator[None]:
         try:
             yield
         except (ValueError, FileFormatError, TrainingDiverged, OSError) as error:
-            fail(" ".join(str(error).split()))
+            fail(str(error))
         except MemoryError:
             fail(_OUT_OF_MEMORY)
         except RuntimeError as error:

@@ -58,6 +58,15 @@ class TextOptions:
         str | None, typer.Option(help="The sheet of an Excel workbook. Default: the first that holds anything.")
     ] = None
 
+    max_expanded: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="MB",
+            help="The most megabytes that a compressed file may expand to. Default: 256, or a hundred times its size.",
+        ),
+    ] = None
+
     @property
     def missing_texts(self) -> tuple[str, ...]:
         return DEFAULT_NA if self.na is None else tuple(self.na.split(","))

@@ -135,6 +135,7 @@ def read_table(
     kinds: Mapping[str, Spec] | None = None,
     sheet: str | None = None,
     notations: Mapping[str, Notation] | None = None,
+    max_expanded: int | None = None,
 ) -> FileTable:
     """Read the table at `path`, or on stdin for "-"; `format` ("csv", "jsonl.gz", ...) overrules the name.
 
@@ -149,17 +150,19 @@ def read_table(
 
     Of an Excel workbook, `sheet` is read, or the first that holds anything; a text in it is read as in a CSV file.
 
+    A compressed file may expand to 256 MB or a hundred times its size, whichever is more, or to `max_expanded` MB.
+
     In JSON-lines a missing value is null, NaN or an absent key; `na` counts there only if it is not the default.
     Parquet and Feather have nulls of their own.
     """
     where = "stdin" if storage.is_pipe(path) else os.fspath(path)
     storage.check_source(path, where)
     found = storage.format_of(path, format, default="csv")
-    content = storage.read_bytes(path, where, found.compression)
+    content, limit = storage.read_bytes(path, where, found.compression, max_expanded)
     if found.name in arrow.ARROW_FORMATS:
-        return FileTable(arrow.read(where, content, found.name), found, None, (), ArrowFile())
+        return FileTable(arrow.read(where, content, found.name, limit), found, None, (), ArrowFile())
     if found.name == "xlsx":
-        columns, book = excel.read(where, content, sheet, frozenset(na) | {""}, header, kinds or {})
+        columns, book = excel.read(where, content, limit, sheet, frozenset(na) | {""}, header, kinds or {})
         return FileTable(columns, found, None, book.notes, book)
     text, source, notes = storage.decode(where, content, encoding)
     layout: Delimited | JsonLines

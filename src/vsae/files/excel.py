@@ -6,6 +6,7 @@ was last worked out.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import io
 import zipfile
@@ -17,7 +18,7 @@ import numpy as np
 
 from vsae.data.schema import repeated
 from vsae.files.notations import Notation, Unknown, notation_of
-from vsae.files.storage import FileError
+from vsae.files.storage import FileError, Limit
 from vsae.files.values import Columns, changed, with_missing
 from vsae.table.cells import is_null, objects
 from vsae.table.errors import counted
@@ -86,9 +87,17 @@ def import_openpyxl(where: str) -> Any:
 
 
 def read(
-    where: str, content: bytes, sheet: str | None, na: frozenset[str], header: bool | None, kinds: Mapping[str, Spec]
+    where: str,
+    content: bytes,
+    limit: Limit,
+    sheet: str | None,
+    na: frozenset[str],
+    header: bool | None,
+    kinds: Mapping[str, Spec],
 ) -> tuple[Columns, ExcelSheet]:
     """The typed columns of the sheet of that name, or of the first one that holds anything."""
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(content)) as parts:
+        limit.check(where, sum(part.file_size for part in parts.infolist()))
     book = _opened(where, content, values=True)
     if sheet is not None and sheet not in book.sheetnames:
         raise FileError(f"{where}: there is no sheet {sheet!r}; the sheets are {', '.join(map(repr, book.sheetnames))}")

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import gzip
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +30,9 @@ FORMATS: dict[str, str] = {
     ".xlsx": "xlsx",
 }
 COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd"}
+
+_ANY_FILE, _RATIO = 2**28, 100  # bytes that every file may expand to, and how many for each byte that it has
+_PIECE = 256  # bytes of zstd at a time: no more than 8 MB come of them
 
 #: First bytes of what is not text, and what to do: such files bear a text file's name now and then.
 _MAGIC = {
@@ -86,17 +90,39 @@ def _without_compression(name: str) -> tuple[str, str | None]:
     return (stem if compression else name), compression
 
 
-def read_bytes(path: AnyPath, where: str, compression: str | None) -> bytes:
+class Limit(NamedTuple):
+    """How many bytes a file may make of itself: a few kilobytes of zstd can be gigabytes."""
+
+    most: int
+
+    @classmethod
+    def of(cls, content: bytes, megabytes: int | None) -> Limit:
+        return cls(max(_ANY_FILE, _RATIO * len(content)) if megabytes is None else megabytes * 2**20)
+
+    def check(self, where: str, size: int) -> None:
+        if size > self.most:
+            raise FileError(
+                f"{where}: it expands to more than {self.most // 2**20:,} MB; if it is not made to fill the memory, "
+                "raise --max-expanded"
+            )
+
+
+def read_bytes(path: AnyPath, where: str, compression: str | None, megabytes: int | None = None) -> tuple[bytes, Limit]:
+    """The content, decompressed, and what it may expand to further where its format is a compressed one."""
     if is_pipe(path) and sys.stdin is None:
         raise FileError("stdin is closed; name a file")
     try:
         content = sys.stdin.buffer.read() if is_pipe(path) else Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"{where}: {_reason(error)}; check the path") from None
-    codec = codec_of(where, compression)
+    codec, limit = codec_of(where, compression), Limit.of(content, megabytes)
+    if compression is None:
+        return content, limit
     try:
-        return codec.decompress(content)
-    except MemoryError:  # not the file's fault
+        content = codec.decompress(content, limit.most)
+        limit.check(where, len(content))
+        return content, limit
+    except (FileError, MemoryError):  # the second is not the file's fault
         raise
     except Exception as error:  # every library has its own
         raise FileError(f"{where}: this is not a {compression} file, or it is damaged ({error})") from None
@@ -165,39 +191,46 @@ class Codec(NamedTuple):
     """The two ways of a compression."""
 
     compress: Callable[[bytes], bytes]
-    decompress: Callable[[bytes], bytes]
+    decompress: Callable[[bytes, int], bytes]  # not much more than so many bytes, and more only if there are more
 
 
 def codec_of(where: str, compression: str | None) -> Codec:
     """What compresses and decompresses; a `FileError` where no library for it is installed."""
     if compression is None:
-        return Codec(bytes, bytes)
+        return Codec(bytes, lambda content, most: content)
     if compression == "gzip":  # without a time, so that the same table gives the same bytes
-        return Codec(lambda content: gzip.compress(content, compresslevel=6, mtime=0), gzip.decompress)
+        return Codec(
+            lambda content: gzip.compress(content, compresslevel=6, mtime=0),
+            lambda content, most: gzip.GzipFile(fileobj=io.BytesIO(content)).read(most + 1),
+        )
     with contextlib.suppress(ImportError):
         zstd = importlib.import_module("compression.zstd")  # Python 3.14 on
-        return Codec(zstd.compress, zstd.decompress)
+        return Codec(zstd.compress, lambda content, most: zstd.ZstdFile(io.BytesIO(content)).read(most + 1))
     with contextlib.suppress(ImportError):
         zstandard = importlib.import_module("zstandard")
-        return Codec(zstandard.ZstdCompressor().compress, lambda content: _all_frames(zstandard, content))
+        return Codec(zstandard.ZstdCompressor().compress, lambda content, most: _all_frames(zstandard, content, most))
     with contextlib.suppress(ImportError):
         pa = importlib.import_module("pyarrow")
         return Codec(
             lambda content: pa.compress(content, codec="zstd", asbytes=True),
-            lambda content: pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(),
+            lambda content, most: pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(most + 1),
         )
     raise FileError(f"{where}: zstd needs Python 3.14, zstandard or pyarrow; pip install zstandard")
 
 
-def _all_frames(zstandard: Any, content: bytes) -> bytes:
+def _all_frames(zstandard: Any, content: bytes, most: int) -> bytes:
     """A zstd file may hold several frames, of which zstandard reads one at a time, and does not mind a broken one."""
-    parts = []
-    while content:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        parts.append(frame.decompress(content))
-        if not frame.eof:
-            raise EOFError("it ends too early")
-        content = frame.unused_data
+    parts: list[bytes] = []
+    frame, at, size = None, 0, 0
+    while at < len(content) and size <= most:
+        frame = frame or zstandard.ZstdDecompressor().decompressobj()
+        piece = content[at : at + _PIECE]
+        parts.append(frame.decompress(piece))
+        at, size = at + len(piece), size + len(parts[-1])
+        if frame.eof:
+            at, frame = at - len(frame.unused_data), None
+    if frame is not None and size <= most:
+        raise EOFError("it ends too early")
     return b"".join(parts)
 
 

@@ -68,6 +68,12 @@ class Outcomes:
             self.failures.append(" ".join(line.split())[:300])
 
 
+def one_line(error: Exception, outcome: str) -> str:
+    """The outcome, if the error is said in one line."""
+    assert "\n" not in str(error), f"more than one line: {error}"
+    return outcome
+
+
 def _stop(*_: Any) -> None:
     raise Hung
 

@@ -48,6 +48,9 @@ _MAGIC = {
 class FileError(ValueError):
     """The file cannot be read or written: one line that names file, line, column, and what to do."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))  # those of libraries may have several
+
 
 class FileFormat(NamedTuple):
     """What a file's name says about its content."""
@@ -201,11 +204,11 @@ def codec_of(where: str, compression: str | None) -> Codec:
     if compression == "gzip":  # without a time, so that the same table gives the same bytes
         return Codec(
             lambda content: gzip.compress(content, compresslevel=6, mtime=0),
-            lambda content, most: gzip.GzipFile(fileobj=io.BytesIO(content)).read(most + 1),
+            lambda content, most: _read_to(gzip.GzipFile(fileobj=io.BytesIO(content)), most),
         )
     with contextlib.suppress(ImportError):
         zstd = importlib.import_module("compression.zstd")  # Python 3.14 on
-        return Codec(zstd.compress, lambda content, most: zstd.ZstdFile(io.BytesIO(content)).read(most + 1))
+        return Codec(zstd.compress, lambda content, most: _read_to(zstd.ZstdFile(io.BytesIO(content)), most))
     with contextlib.suppress(ImportError):
         zstandard = importlib.import_module("zstandard")
         return Codec(zstandard.ZstdCompressor().compress, lambda content, most: _all_frames(zstandard, content, most))
@@ -213,9 +216,19 @@ def codec_of(where: str, compression: str | None) -> Codec:
         pa = importlib.import_module("pyarrow")
         return Codec(
             lambda content: pa.compress(content, codec="zstd", asbytes=True),
-            lambda content, most: pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(most + 1),
+            lambda content, most: _read_to(pa.CompressedInputStream(pa.BufferReader(content), "zstd"), most),
         )
     raise FileError(f"{where}: zstd needs Python 3.14, zstandard or pyarrow; pip install zstandard")
+
+
+def _read_to(stream: Any, most: int) -> bytes:
+    """Piece by piece, as room for all that there may be would be taken at once."""
+    parts: list[bytes] = []
+    size = 0
+    while size <= most and (piece := stream.read(2**20)):
+        parts.append(piece)
+        size += len(piece)
+    return b"".join(parts)
 
 
 def _all_frames(zstandard: Any, content: bytes, most: int) -> bytes:

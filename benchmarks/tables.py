@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import ablation, options, scaling, sizes
+from benchmarks.attack import page as attack
 from benchmarks.calibration import parts
 from benchmarks.generation import pages as generation
 from benchmarks.joint import page as joint
@@ -165,6 +166,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "mechanism.md": mechanism.page,
     "sharp.md": sharp.page,
     "speed.md": speed.page,
+    "security.md": attack.page,
 }
 
 

@@ -20,6 +20,7 @@ from vsae.files import write_table
 
 OLD = b"what was there before"
 SIZES = 20  # of disks, for each command
+_PAGE = 4096  # bytes
 
 
 class Command(NamedTuple):
@@ -41,8 +42,8 @@ COMMANDS = {
 
 
 @contextmanager
-def prepared(folder: Path, seed: int) -> Iterator[tuple[Path, Callable[[Command, Path], Path]]]:
-    """A table and a model, and what puts them, and old files, into a new folder for a command."""
+def prepared(folder: Path, seed: int) -> Iterator[Callable[[Command, Path], Path]]:
+    """What puts a table, a model and old files into an empty folder for a command."""
     source = folder / "source"
     source.mkdir()
     write_table(source / "t.csv", table(400, seed))
@@ -60,7 +61,7 @@ def prepared(folder: Path, seed: int) -> Iterator[tuple[Path, Callable[[Command,
                 (place / name).write_bytes(OLD)
         return place
 
-    yield source, fresh
+    yield fresh
 
 
 def _inside(command: Command, place: Path) -> list[str]:
@@ -71,7 +72,7 @@ def kills(count: int, seed: int, folder: Path) -> Outcomes:
     """`count` of each command, at moments all over its run, every other one in its last tenth, where files are
     written."""
     rng, out = np.random.default_rng(seed), Outcomes(worst_seconds=60.0)
-    with prepared(folder, seed) as (_, fresh):
+    with prepared(folder, seed) as fresh:
         place = folder / "place"
         place.mkdir()
         for name, command in COMMANDS.items():
@@ -111,16 +112,16 @@ def disks(count: int, seed: int, folder: Path) -> Outcomes:
     """Each command on disks of up to `SIZES` sizes, from none to what it needs and more."""
     out, place = Outcomes(worst_seconds=60.0), folder / "disk"
     place.mkdir()
-    with prepared(folder, seed) as (source, fresh):
-        room = sum(path.stat().st_size for path in source.iterdir())
+    with prepared(folder, seed) as fresh:
         for name, command in COMMANDS.items():
             with _disk(place, 64 * 2**20):
-                run(*_inside(command, fresh(command, place)))
-                need = sum(len(x) for x in contents(place).values()) - room
+                room = _room(contents(fresh(command, place)))
+                run(*_inside(command, place))
                 new = contents(place)
-            sizes = np.linspace(0, 2.2 * max(need, 2**16) + 2**16, min(SIZES, count)).astype(int)
+            need = _room({file: new[file] for file in command.files})
+            sizes = np.linspace(0, 2.5 * need, min(SIZES, count)).astype(int)  # a fit keeps its state beside
             for size in sizes.tolist():
-                with _disk(place, room + 2**15 + size) as limited:
+                with _disk(place, room + size) as limited:
                     old = contents(fresh(command, place))
                     ended = run(*_inside(command, place), before=limited)
                     now = contents(place)
@@ -134,6 +135,11 @@ def disks(count: int, seed: int, folder: Path) -> Outcomes:
                     bad = wrong or ended.fault or ("" if ended.code in (0, 1) else f"exit code {ended.code}")
                     out.add(f"{name} on a disk with {size} bytes free", outcome, bad)
     return out
+
+
+def _room(files: dict[str, bytes]) -> int:
+    """Bytes, in pages."""
+    return sum(-(-len(content) // _PAGE) * _PAGE for content in files.values()) + 4 * _PAGE
 
 
 @contextmanager

@@ -20,8 +20,8 @@ TOLD = "it expands to more than 1 MB; if it is not made to fill the memory, rais
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".csv.zst", ".parquet", ".feather", ".xlsx"])
 def test_what_expands_too_far_is_refused_and_the_bound_can_be_raised(tmp_path, monkeypatch, ending):
-    monkeypatch.setattr(storage, "_ANY_FILE", 2**20)
-    monkeypatch.setattr(storage, "_RATIO", 2)
+    monkeypatch.setattr(storage, "ANY_FILE", 2**20)
+    monkeypatch.setattr(storage, "RATIO", 2)
     path, rows = tmp_path / f"t{ending}", 300_000 if ending == ".parquet" else 100_000
     if ending == ".xlsx":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:

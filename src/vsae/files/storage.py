@@ -31,7 +31,7 @@ FORMATS: dict[str, str] = {
 }
 COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd"}
 
-_ANY_FILE, _RATIO = 2**28, 100  # bytes that every file may expand to, and how many for each byte that it has
+ANY_FILE, RATIO = 2**28, 100  # bytes that every file may expand to, and how many for each byte that it has
 _PIECE = 256  # bytes of zstd at a time: no more than 8 MB come of them
 
 #: First bytes of what is not text, and what to do: such files bear a text file's name now and then.
@@ -100,7 +100,7 @@ class Limit(NamedTuple):
 
     @classmethod
     def of(cls, content: bytes, megabytes: int | None) -> Limit:
-        return cls(max(_ANY_FILE, _RATIO * len(content)) if megabytes is None else megabytes * 2**20)
+        return cls(max(ANY_FILE, RATIO * len(content)) if megabytes is None else megabytes * 2**20)
 
     def check(self, where: str, size: int) -> None:
         if size > self.most:

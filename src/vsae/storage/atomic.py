@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
-_STALE = 3600.0  # seconds since anything was written to a part of a file: its process was killed
+STALE = 3600.0  # seconds since anything was written to a part of a file: its process was killed
 
 
 class NotWritten(OSError):
@@ -83,7 +83,7 @@ def _part(path: AnyPath) -> Iterator[Path]:
     for old in folder.iterdir():
         if old.name.startswith(prefix) and old.name.endswith(suffix):
             with contextlib.suppress(OSError):  # its own process may be faster
-                if time.time() - old.lstat().st_mtime > _STALE:
+                if time.time() - old.lstat().st_mtime > STALE:
                     old.unlink()
     handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=folder)
     os.close(handle)

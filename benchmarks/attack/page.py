@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.attack.jobs import BENCHMARK, PARTS, failed
+from benchmarks.attack.jobs import BENCHMARK, MOST_MB, PARTS, failed
 from benchmarks.markup import MADE, all_values, markdown
 from benchmarks.store import Row
 from vsae.files import storage
@@ -80,9 +80,9 @@ with your data.
 {markdown(["part", "attacks", "promised", "what came of them", "did harm", "longest, s", "MB"], map(_line, rows))}
 
 An attack does harm when the promise is broken: another exception than ours, a file that is neither old nor new, output
-that is cut with exit code 0, a cell that is changed or left empty without a word, or more
-than 5 s for a model, a file or a picture. Longest: seconds of the processor for one attack, where it is run in the
-attacking process; MB: its peak memory, of which some 350 are torch's.
+that is cut with exit code 0, a cell that is changed or left empty without a word, more than 5 s for a model, a file or
+a picture, or {MOST_MB:,} MB for all of a part. Longest: seconds of the processor for one attack, where it is run in the
+attacking process; MB: the peak of that process, of which some 350 are torch's.
 Machine: {"; ".join(all_values(rows, "machine"))}.
 {_harm(rows)}
 ## To repeat it

@@ -67,3 +67,17 @@ def test_names_cannot_colour_the_screen(tmp_path):
         done = CliRunner().invoke(app, [arguments[0], str(tmp_path / arguments[1]), *arguments[2:]])
         assert not set("\x1b\x9b\x07") & set(done.output), done.output
     assert "\\x1b[31m" in CliRunner().invoke(app, ["inspect", str(tmp_path / "t.csv")]).output
+
+
+def test_archives_and_names_that_nobody_can_read_are_one_line(tmp_path):
+    write_table(tmp_path / "t.xlsx", {"a": np.arange(3.0), "b": np.arange(3.0)})
+    content = bytearray((tmp_path / "t.xlsx").read_bytes())
+    content[content.rindex(b"PK\x01\x02") + 6] = 84  # the version that is needed to read a part of it
+    (tmp_path / "t.xlsx").write_bytes(content)
+    with pytest.raises(FileError, match="not an Excel workbook, or it is damaged"):
+        read_table(tmp_path / "t.xlsx")
+    write_table(tmp_path / "t.feather", {"name": np.arange(3.0)})
+    content = (tmp_path / "t.feather").read_bytes().replace(b"name", b"\xe8ame")
+    (tmp_path / "t.feather").write_bytes(content)
+    with pytest.raises(FileError, match="not a Feather file, or it is damaged"):
+        read_table(tmp_path / "t.feather")

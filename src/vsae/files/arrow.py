@@ -60,12 +60,13 @@ def read(where: str, content: bytes, format: str, limit: Limit) -> pyarrow.Table
             table = pa.feather.read_table(pa.BufferReader(content))
         else:
             table = pa.ipc.open_stream(content).read_all()  # .arrow is now and then the stream of the same
+        names = table.column_names
     except FileError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
         what = str(error).partition("\n")[0] or type(error).__name__
         raise FileError(f"{where}: this is not a {format.title()} file, or it is damaged ({what})") from None
-    twice = list(map(repr, repeated(table.column_names)))
+    twice = list(map(repr, repeated(names)))
     if twice:
         raise FileError(f"{where}: more than one column is called {', '.join(twice)}; rename them")
     return table

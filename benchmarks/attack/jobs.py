@@ -9,11 +9,11 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import options
-from benchmarks.attack import files, models, pictures, streams, tables, whole
 from benchmarks.attack.outcomes import Outcomes
 from benchmarks.processes import machine
 from benchmarks.runs import Benchmark, in_process
@@ -24,26 +24,32 @@ _MOST_ADDRESSES = 2**36  # bytes: pyarrow takes tens of gigabytes that it does n
 
 
 class Part(NamedTuple):
-    attack: Callable[[int, int, Path], Outcomes]
+    function: str  # module and name, imported when it runs: some parts need pandas or the command line
     attacks: int  # of each command, in kills and disks
     what: str
     promise: str
 
+    @property
+    def attack(self) -> Callable[[int, int, Path], Outcomes]:
+        module, name = self.function.split(":")
+        found: Callable[[int, int, Path], Outcomes] = getattr(import_module(f"benchmarks.attack.{module}"), name)
+        return found
+
 
 PARTS = {
-    "models": Part(models.attack, 2000, "model files, half damaged, half forged with a right checksum",
+    "models": Part("models:attack", 2000, "model files, half damaged, half forged with a right checksum",
                    "refused in one line, or all methods work"),
-    "kills": Part(whole.kills, 50, "kill -9 of fit, impute, draws and in-place, at all moments",
+    "kills": Part("whole:kills", 50, "kill -9 of fit, impute, draws and in-place, at all moments",
                   "every file is the old or the new one"),
-    "disks": Part(whole.disks, 20, "disks on which there is no room for the result, or hardly any",
+    "disks": Part("whole:disks", 20, "disks on which there is no room for the result, or hardly any",
                   "one line and the old files, or the new files"),
-    "pipes": Part(streams.attack, 100, "closed, full and slow streams, buffered and not",
+    "pipes": Part("streams:attack", 100, "closed, full and slow streams, buffered and not",
                   "all of the output, or one line and exit code 1"),
-    "tables": Part(tables.attack, 5000, "tables of odd values",
+    "tables": Part("tables:attack", 5000, "tables of odd values",
                    "filled, observed cells as they were, every empty cell reported; or one line"),
-    "files": Part(files.files, 20_000, "damaged files of every format", "read, or refused in one line"),
-    "options": Part(files.options, 300, "odd options of the command line", "done, or refused in one line"),
-    "pictures": Part(pictures.attack, 60, "hostile pictures", "read, or refused in one line"),
+    "files": Part("files:files", 20_000, "damaged files of every format", "read, or refused in one line"),
+    "options": Part("files:options", 300, "odd options of the command line", "done, or refused in one line"),
+    "pictures": Part("pictures:attack", 60, "hostile pictures", "read, or refused in one line"),
 }  # fmt: skip
 
 

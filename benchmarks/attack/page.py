@@ -8,7 +8,6 @@ from benchmarks.attack.jobs import BENCHMARK, MOST_MB, PARTS, failed
 from benchmarks.markup import MADE, all_values, markdown
 from benchmarks.store import Row
 from vsae.files import storage
-from vsae.model import config
 from vsae.storage import atomic
 
 _CONTENT = {
@@ -28,8 +27,6 @@ def page(results: Path) -> str | None:
     if not rows:
         return None
     rows.sort(key=lambda row: (list(PARTS).index(row["part"]), row["seed"]))
-    largest = {name: high for names, _, high in config.RANGES for name in names.split()}
-    bounds = ", ".join(f"`{name}` {largest[name]:,}" for name in ("members", "latent_dim", "latent_draws", "trees"))
     return f"""{MADE.format(source="results/attack.jsonl")}
 # Files from anyone
 
@@ -51,7 +48,7 @@ Nothing in a file is run: there is no pickle in it, and no name of code. Loading
 line (`FileFormatError`), at once and without taking memory that the file does not account for:
 
 1. the header is JSON of a bounded size, the checksum is right, the version is known;
-2. every setting has its type and lies within bounds ({bounds}; networks are at most 100 layers deep);
+2. every setting has its type and lies within bounds (`model/config.py`), how deep a network is among them;
 3. while the networks are built, no more numbers are made than the tensors of the file have
    (`storage.checkpoint.NoLarger`): a small file cannot ask for a large model;
 4. every weight has the shape that schema and settings say, and is finite;

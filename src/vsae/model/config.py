@@ -41,7 +41,7 @@ class NetShape:
 
 
 #: Every number has bounds: those of sizes are what no machine has memory or time for.
-RANGES = (
+_RANGES = (
     ("steps epochs batch_size evaluate_every patience", 1, 10**9),
     ("latent_dim members channels", 1, 10**3),
     ("image_features", 1, 10**5),
@@ -139,7 +139,7 @@ class VSAEConfig:
                 raise ValueError(f"{name} must be one of {known}, not {value!r}")
         object.__setattr__(self, "remask", tuple(self.remask))
         typed(self)
-        for names, low, high in RANGES:
+        for names, low, high in _RANGES:
             for name in names.split():
                 value = getattr(self, name)
                 if value is not None and not low <= value <= high:

@@ -606,15 +606,15 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
 def _try_out(imputer: VSAEImputer) -> None:
     """Refuse a file with parts that no method could use; see `FittedVSAE.try_out`."""
     fitted, table = imputer.fitted_, imputer.schema_
-    facts = imputer.fitted_on_["rows"], imputer.fitted_on_["missing"], imputer.fitted_on_["vsae"]
-    if not follows(facts, tuple[int, float, str]) or not follows(imputer._seed, int) or not 0 <= imputer._seed < 2**62:
-        raise TypeError(f"fitted on {facts}, with the seed {imputer._seed}")
-    if not follows(imputer.add_indicator, bool) or len(getattr(imputer, "feature_names_in_", table.plans)) != len(
-        table.plans
-    ):
-        raise TypeError("the names of its features, or add_indicator, are not those of its columns")
-    if table.schema != fitted.schema:
+    facts = tuple(imputer.fitted_on_[name] for name in ("rows", "missing", "vsae"))
+    if not follows((*facts, imputer._seed, imputer.add_indicator), tuple[int, float, str, int, bool]):
+        raise TypeError(f"fitted on {facts}, with the seed {imputer._seed!r}")
+    if not 0 <= imputer._seed < 2**62:
+        raise ValueError(f"its seed is {imputer._seed}")
+    if len(getattr(imputer, "feature_names_in_", table.plans)) != len(table.plans) or table.schema != fitted.schema:
         raise ValueError("its table has other columns than its model")
+    if imputer.handle_unknown not in ("keep", "error"):
+        raise ValueError(f"handle_unknown is {imputer.handle_unknown!r}")
     imputer._check_strategy()
     check_mechanism(imputer.mechanism)
-    table.try_out(fitted.try_out(), imputer.handle_unknown)
+    table.try_out(fitted.try_out())

@@ -300,7 +300,7 @@ class Table:
             made = {plan.label: made[plan.label] if plan.kind else self._blank(plan, n) for plan in self.plans}
         return stacked(made.values())
 
-    def try_out(self, columns: Mapping[str, NDArray[Any]], handle_unknown: Any) -> None:
+    def try_out(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """Two rows written and read again, in which cells are missing, as `fit` saw them and as a dict of columns: what
         cannot be done with a table that comes out of a file is an error now."""
         mask = np.zeros((2, len(self.modelled)), dtype=np.bool_)
@@ -312,7 +312,7 @@ class Table:
             rows = self.frame(columns, mask, n=2, container=container)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self.encode(rows, handle_unknown=handle_unknown)
+                self.encode(rows)
                 self.decode(rows, self.constrained(dict(columns), mask))
         self.describe()
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import vsae.estimator  # noqa: F401 (once, not in every child)
 from vsae.cli.app import main
 
 _CRASH = 70  # the exit code of a traceback

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.attack.commands import Run, contents, run
+from benchmarks.attack.commands import Ended, Run, contents, run
 from benchmarks.attack.outcomes import Outcomes, table
 from vsae.files import write_table
 
@@ -68,6 +68,11 @@ def _inside(command: Command, place: Path) -> list[str]:
     return [str(place / word) if word.startswith(("t.", "m.", "new.")) else word for word in command.arguments]
 
 
+def _undisturbed(name: str, ended: Ended) -> None:
+    if ended.code:
+        raise RuntimeError(f"{name} fails undisturbed: {ended.err}")
+
+
 def kills(count: int, seed: int, folder: Path) -> Outcomes:
     """`count` of each command, at moments all over its run, every other one in its last tenth, where files are
     written."""
@@ -79,8 +84,7 @@ def kills(count: int, seed: int, folder: Path) -> Outcomes:
             began = time.monotonic()
             ended = run(*_inside(command, fresh(command, place)))
             took = time.monotonic() - began
-            if ended.code:
-                raise RuntimeError(f"{name} fails undisturbed: {ended.err}")
+            _undisturbed(name, ended)
             new = contents(place)
             for i in range(count):
                 old = contents(fresh(command, place))
@@ -116,7 +120,7 @@ def disks(count: int, seed: int, folder: Path) -> Outcomes:
         for name, command in COMMANDS.items():
             with _disk(place, 64 * 2**20):
                 room = _room(contents(fresh(command, place)))
-                run(*_inside(command, place))
+                _undisturbed(name, run(*_inside(command, place)))
                 new = contents(place)
             need = _room({file: new[file] for file in command.files})
             sizes = np.linspace(0, 2.5 * need, min(SIZES, count)).astype(int)  # a fit keeps its state beside

@@ -3,6 +3,7 @@
 # make slow    runs the tests that train for minutes
 # make oldest  runs the tests on the oldest versions that pyproject.toml allows
 # make wheel   builds the wheel, installs it into an empty environment and runs its demo there
+# make attack  attacks the library for an hour or two: forged models, kills, full disks, odd input
 # make peers   sets up the environments of the competing imputers, one each under .peers
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -21,7 +22,7 @@ ifneq ($(wildcard ../shared/data),)
 export VSAE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test lint types unit slow oldest wheel bench peers clean
+.PHONY: help setup demo test lint types unit slow oldest wheel bench attack peers clean
 
 help:
 	@grep -E '^# make' Makefile | sed 's/^# //'
@@ -64,6 +65,9 @@ wheel: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks scaling --force
+
+attack: $(INSTALLED)
+	$(BIN)/python -m benchmarks attack --force
 
 peers: $(INSTALLED)
 	$(BIN)/python -m benchmarks environments $(PEERS)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import ablation, options, readout, scaling, sizes
+from benchmarks.attack import page as attack
 from benchmarks.calibration import parts
 from benchmarks.evaluate import page as evaluate
 from benchmarks.generation import pages as generation
@@ -170,6 +171,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "mechanism.md": mechanism.page,
     "sharp.md": sharp.page,
     "speed.md": speed.page,
+    "security.md": attack.page,
 }
 
 

@@ -39,6 +39,7 @@ from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import resolve_device
 from vsae.progress import training_progress
 from vsae.storage import checkpoint
+from vsae.storage.typed import follows
 from vsae.table import Encoded, Table, TableError, fills
 from vsae.table.containers import View, view_of
 from vsae.table.errors import DataWarning, counted
@@ -675,6 +676,8 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                     del self.feature_names_in_
                 self.n_features_in_ = len(labels)
             return X
+        if np.iscomplexobj(X):
+            raise ValueError("Complex data not supported; give real and imaginary parts as columns of their own")
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
 
     def _encoded(self, X: Any, *, context: bool = True) -> tuple[View, Encoded]:
@@ -832,11 +835,29 @@ def load(path: str | os.PathLike[str], device: str = "cpu") -> VSAEImputer:
         kept |= {name: content.get(name) for name in ("weights", "groups", "order")}
         imputer = VSAEImputer(**kept, config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
-        context, imputer._seed = content.get("context"), int(content["seed"])
+        context, imputer._seed = content.get("context"), content["seed"]
         imputer.context_ = None if context is None else GroupContext.from_json(imputer.schema_.schema, context)
         imputer.fitted_on_ = dict(content["fitted_on"])
         imputer.notations_ = {name: notation_from_json(n) for name, n in content.get("notations", {}).items()}
         imputer.n_features_in_ = len(imputer.schema_.plans)
         if content["features"]:
             imputer.feature_names_in_ = np.array(content["features"], dtype=object)
+        _try_out(imputer)
     return imputer
+
+
+def _try_out(imputer: VSAEImputer) -> None:
+    """Refuse a file with parts that no method could use; see `FittedVSAE.try_out`."""
+    fitted, table = imputer.fitted_, imputer.schema_
+    facts = tuple(imputer.fitted_on_[name] for name in ("rows", "missing", "vsae"))
+    if not follows((*facts, imputer._seed, imputer.add_indicator), tuple[int, float, str, int, bool]):
+        raise TypeError(f"fitted on {facts}, with the seed {imputer._seed!r}")
+    if not 0 <= imputer._seed < 2**62:
+        raise ValueError(f"its seed is {imputer._seed}")
+    if len(getattr(imputer, "feature_names_in_", table.plans)) != len(table.plans) or table.schema != fitted.schema:
+        raise ValueError("its table has other columns than its model")
+    if imputer.handle_unknown not in ("keep", "error"):
+        raise ValueError(f"handle_unknown is {imputer.handle_unknown!r}")
+    imputer._check_strategy()
+    check_mechanism(imputer.mechanism)
+    table.try_out(fitted.try_out())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import runpy
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -189,15 +191,12 @@ def test_a_container_without_room_for_images_says_so(tmp_path):
             Table.fit(unfit, schema=AS_IMAGE)
 
 
-@pytest.mark.parametrize("file", ["deep.png", "deep.tiff", "deep.pgm", "whole.tiff"])  # of modes I;16 and I
+@pytest.mark.parametrize("file", ["deep.png", "deep.tiff", "whole.tiff"])  # of modes I;16 and I
 def test_sixteen_bits_of_grey_are_read_as_such(tmp_path, file):
     pillow = pytest.importorskip("PIL.Image")
     deep = np.linspace(0, 65535, 64).reshape(8, 8).astype(np.uint16)
     image = pillow.fromarray(deep.astype(np.int32) if file.startswith("whole") else deep)
-    if file.endswith("pgm"):  # before 10.3, Pillow reads it but can not write it
-        (tmp_path / file).write_bytes(b"P5 8 8 65535\n" + deep.astype(">u2").tobytes())
-    else:
-        image.save(tmp_path / file)
+    image.save(tmp_path / file)
     frame = pd.DataFrame({"photo": [str(tmp_path / file)] * 2})
     assert images_of(frame, "image") == pytest.approx(deep[None] / 65535, abs=1e-6)
     coloured = images_of(frame, Image(shape=(3, 8, 8)))
@@ -292,3 +291,52 @@ def test_images_are_no_levels_and_no_numbers(kind):
     frame, _ = squares(30)
     with pytest.raises(TableError, match="column 'photo' holds images; use image or keep"):
         Table.fit(frame, schema={"photo": kind})
+
+
+# --- files that come from anyone
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n(x) print\n", b"P5 8 8 255\n" + bytes(64), b"GIF89a", b""],
+)
+def test_only_formats_of_pixels_are_read_whatever_the_name(tmp_path, monkeypatch, content):
+    pytest.importorskip("PIL.Image")
+    monkeypatch.setattr("subprocess.check_call", lambda *_, **__: pytest.fail("a program was run"))
+    (tmp_path / "x.png").write_bytes(content)
+    with pytest.raises(TableError, match=r"column 'photo' .*which Pillow cannot open"):
+        Table.fit({"photo": np.array([str(tmp_path / "x.png")] * 3, dtype=object)}, schema=AS_IMAGE)
+
+
+def png_of(width: int, height: int) -> bytes:
+    """The header of a picture that says how large it is, and no more."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    parts = (header, b"IDAT" + zlib.compress(b""), b"IEND")
+    chunks = (struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part)) for part in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def test_a_picture_that_says_it_is_huge_is_refused_before_it_is_decoded(tmp_path):
+    pytest.importorskip("PIL.Image")
+    (tmp_path / "bomb.png").write_bytes(png_of(13_000, 13_000))
+    with pytest.raises(TableError, match=r"bomb.png', of 13000×13000 pixels \(make it smaller\)"):
+        Table.fit({"photo": np.array([str(tmp_path / "bomb.png")], dtype=object)}, schema={"photo": Image((1, 8, 8))})
+
+
+def test_a_column_of_files_has_the_median_size_of_the_first(tmp_path):
+    pillow = pytest.importorskip("PIL.Image")
+    paths = []
+    for i, side in enumerate((300, 8, 8, 9, 8)):
+        paths.append(str(tmp_path / f"{i}.png"))
+        pillow.fromarray(np.zeros((side, side + 2), dtype=np.uint8)).save(paths[-1])
+    table = Table.fit({"photo": np.array(paths, dtype=object)}, schema=AS_IMAGE)
+    assert table.plans[0].shape == (1, 8, 10)
+    pillow.fromarray(np.zeros((2000, 2000), dtype=np.uint8)).save(paths[0])
+    with pytest.raises(TableError, match=r"1×2000×2000 pixels, too many to model \(say Image"):
+        Table.fit({"photo": np.array(paths[:1], dtype=object)}, schema=AS_IMAGE)
+
+
+@pytest.mark.parametrize("shape", [5, "abc", (1, 2), (1, 2, float("inf")), (1, 10**6, 10**6), (1, 0, 1)])
+def test_a_shape_that_is_none_is_one_line(shape):
+    with pytest.raises(TableError, match="give \\(channels, height, width\\)"):
+        Image(shape=shape)

@@ -9,13 +9,14 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from vsae import __version__
-from vsae.cli.messages import fail, note, one_line_errors, warn
+from vsae.cli.messages import fail, note, one_line_errors, printable, warn, whole_output
 from vsae.cli.options import (
     ColumnOptions,
     Format,
@@ -32,7 +33,7 @@ from vsae.table.errors import counted
 
 if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
-    from vsae.files import FileTable
+    from vsae.files import File, FileTable
     from vsae.generation.privacy import DistanceToClosest
     from vsae.table.fills import Fill
     from vsae.table.plan import ColumnPlan
@@ -113,7 +114,7 @@ def impute(
     with one_line_errors():
         from vsae.analysis.draws import Draws
         from vsae.estimator import Strategy, load
-        from vsae.files import check_target, write_table
+        from vsae.files import check_target, rendered, write_files
         from vsae.table import fills
 
         long = long or stata
@@ -136,7 +137,8 @@ def impute(
             )
         out = table if in_place and out == "-" else out
         targets = [numbered(out, i + 1) for i in range(draws)] if draws and not long else [out]
-        for target in (*targets, *([flags] if flags else [])):
+        paths = [*targets, *([flags] if flags else [])]
+        for target in paths:
             if is_same(target, table) and not (in_place and target == out):
                 fail(f"{target}: this is the table itself; name another file, or pass --in-place to write over it")
         check_target(out, format=format)
@@ -157,18 +159,21 @@ def impute(
             others = "not among those of --only"
             found = [f if f.label in separated(only) else f._replace(left=f.left or others) for f in found]
         report_fills(found, fills.absent(imputer.schema_, source.data), quiet)
-        if drawn is not None and long:
-            original = source.only(drawn.original, separated(only)) if only else drawn.original
-            together = Draws(tables, original).long(original=with_original, style="stata" if stata else "mice")
-            write_table(out, together, format=format)
-        else:
-            for target, filled in zip(targets, tables, strict=True):
-                source.write(target, filled, format=format)
-        for target in targets:
-            note(f"wrote {target}", quiet or target == "-")
-        if flags:
-            write_table(flags, {str(fill.label): fill.filled.astype(int) for fill in found})
-            note(f"wrote {flags}", quiet or flags == "-")
+
+        def contents() -> Iterator[File]:
+            if drawn is not None and long:
+                original = source.only(drawn.original, separated(only)) if only else drawn.original
+                together = Draws(tables, original).long(original=with_original, style="stata" if stata else "mice")
+                yield rendered(out, together, format=format)
+            else:
+                for target, filled in zip(targets, tables, strict=True):
+                    yield source.rendered(target, filled, format=format)
+            if flags:
+                yield rendered(flags, {str(fill.label): fill.filled.astype(int) for fill in found})
+
+        write_files(contents(), paths)
+        for path in paths:
+            note(f"wrote {path}", quiet or path == "-")
 
 
 @app.command()
@@ -194,7 +199,7 @@ def fit(
     """Fit a model to a table and save it. A fit that was interrupted continues when the command is run again."""
     with one_line_errors():
         from vsae.estimator import load
-        from vsae.storage.atomic import check_place
+        from vsae.storage.atomic import check_place, is_special
 
         check_place(out)
         if is_same(str(out), table):
@@ -205,7 +210,7 @@ def fit(
             )
         known = load(start) if start else None
         source = read(table, format, text, quiet, columns, known)
-        state = out.with_name(f".{out.name}.training")
+        state = None if is_special(out) else out.with_name(f".{out.name}.training")
         fitted(source, columns, rows, training, seed, quiet, state, known).save(out)
         note(f"wrote {out}", quiet)
 
@@ -363,7 +368,7 @@ def mechanism(
         )
         cells, mask, _ = plans.without_inapplicable(plans.encode(source.data))
         levels = {plan.name: plan.levels for plan in plans.modelled if plan.levels}
-        typer.echo(mechanism_report(Encoding.fit(plans.schema, cells, mask), cells, mask, levels=levels))
+        typer.echo(printable(mechanism_report(Encoding.fit(plans.schema, cells, mask), cells, mask, levels=levels)))
 
 
 @app.command()
@@ -407,6 +412,7 @@ def read(
         na=na,
         header=text.header,
         sheet=text.sheet,
+        max_expanded=text.max_expanded,
         kinds=columns.specs() if columns else None,
         notations=model.notations_ if model else None,
     )
@@ -580,4 +586,5 @@ def report_distances(found: DistanceToClosest | None) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that half-written files are removed
-    app()
+    with whole_output():
+        app()

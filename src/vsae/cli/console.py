@@ -7,11 +7,12 @@ import sys
 from typing import Any
 
 import numpy as np
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Grid
 
 from vsae.cli.demo import Demo
+from vsae.cli.messages import printable
 from vsae.estimator import VSAEImputer
 from vsae.table import Encoded, Table
 from vsae.table.errors import counted
@@ -19,6 +20,11 @@ from vsae.table.errors import counted
 _MOST_PATTERNS = 8  # with the table of columns, a screen
 _PIPED_WIDTH = 120  # a pipe has no width of its own; rich would cut at 80
 _WIDEST_PATTERN = 60  # columns whose cells are drawn one by one
+
+
+def escape(text: str) -> str:
+    """Neither rich's markup nor the terminal's codes."""
+    return markup.escape(printable(text))
 
 
 def _grid(left: tuple[str, ...], right: tuple[str, ...] = ()) -> Grid:
@@ -85,9 +91,9 @@ def show_model(path: str, imputer: VSAEImputer) -> None:
     _show(
         f"\n{title}, {facts['missing']:.1%} of the modelled cells missing",
         _columns(imputer.schema_),
-        f"\nWritten by vsae {facts['vsae']}; {parameters:,} parameters, {counted(model.config.members, 'member')}, "
-        f"latent dimension {model.config.latent_dim}.\n"
-        f"Trained {history.records[-1]['step']} steps in {history.seconds:.0f} s ({history.stopped}); "
+        f"\nWritten by vsae {escape(facts['vsae'])}; {parameters:,} parameters, "
+        f"{counted(model.config.members, 'member')}, latent dimension {model.config.latent_dim}.\n"
+        f"Trained {history.records[-1]['step']} steps in {history.seconds:.0f} s ({escape(history.stopped)}); "
         f"best at step {', '.join(map(str, history.best_step))}.",
     )
 

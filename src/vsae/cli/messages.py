@@ -1,7 +1,12 @@
-"""What the command line says on stderr: notes, warnings and errors, one line each."""
+"""What the command line says on stderr: notes, warnings and errors, one line each; and its streams, which may be closed
+or full."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,10 +15,21 @@ from typing import Any, NoReturn
 
 import typer
 
+_CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: object) -> str:
+    r"""A text from outside, whose control characters would move the cursor, colour the screen or turn the line around.
+
+    >>> print(printable("age\x1b[31m"))
+    age\x1b[31m
+    """
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+
 
 def note(message: object, quiet: bool = False) -> None:
     if not quiet:
-        print(f"vsae: {message}", file=sys.stderr)
+        print(f"vsae: {' '.join(printable(message).split())}", file=sys.stderr)
 
 
 def warn(message: object) -> None:
@@ -40,4 +56,53 @@ def one_line_errors() -> Iterator[None]:
         try:
             yield
         except (ValueError, FileFormatError, TrainingDiverged, OSError) as error:
-            fail(" ".join(str(error).split()))
+            fail(str(error))
+        except MemoryError:
+            fail(_OUT_OF_MEMORY)
+        except RuntimeError as error:
+            if "allocate memory" not in str(error):  # torch's own words
+                raise
+            fail(_OUT_OF_MEMORY)
+
+
+_OUT_OF_MEMORY = "out of memory; use fewer rows or columns, fewer draws, or --effort fast"
+
+
+@contextmanager
+def whole_output() -> Iterator[None]:
+    """Streams that are closed stay so, and what stdout could not take ends the program with one line and code 1."""
+    for handle in range(3):
+        try:
+            os.fstat(handle)
+        except OSError:  # or the next file that is opened would be taken for this stream
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:  # print would turn to stdout
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (it stays open)
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        note(f"stdout: could not be written: {(error.strerror or str(error)).lower()}")
+        _give_up_stdout()
+        raise SystemExit(1) from None
+
+
+class _Closed(io.TextIOBase):
+    """Stands for stdout where that is closed."""
+
+    def write(self, text: str) -> int:
+        raise OSError("stdout is closed; redirect it, or name a file with -o")
+
+    @property
+    def buffer(self) -> _Closed:
+        return self
+
+
+def _give_up_stdout() -> None:
+    """Or Python would flush it once more, and say so."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

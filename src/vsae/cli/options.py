@@ -58,6 +58,15 @@ class TextOptions:
         str | None, typer.Option(help="The sheet of an Excel workbook. Default: the first that holds anything.")
     ] = None
 
+    max_expanded: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="MB",
+            help="The most megabytes that a compressed file may expand to. Default: 256, or a hundred times its size.",
+        ),
+    ] = None
+
     @property
     def missing_texts(self) -> tuple[str, ...]:
         return DEFAULT_NA if self.na is None else tuple(self.na.split(","))
@@ -128,6 +137,10 @@ class ColumnOptions:
 
         try:
             content = json.loads(self.schema.read_text())
+        except RecursionError:
+            raise ValueError(f"{self.schema}: the schema is nested too deeply; it needs one level") from None
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{self.schema}: the schema is not a text in {error.encoding}") from None
         except OSError as error:
             raise ValueError(f"{self.schema}: the schema cannot be read ({error.strerror}); give a JSON file") from None
         except json.JSONDecodeError as error:

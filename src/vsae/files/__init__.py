@@ -36,8 +36,9 @@ from vsae.files.dialect import DELIMITED, checked_delimiter
 from vsae.files.excel import ExcelSheet
 from vsae.files.jsonlines import JsonLines
 from vsae.files.notations import Notation, all_texts
-from vsae.files.storage import COMPRESSIONS, FORMATS, AnyPath, FileError, FileFormat
+from vsae.files.storage import COMPRESSIONS, FORMATS, File, FileError, FileFormat, write_files
 from vsae.files.values import Columns, plain_values
+from vsae.storage.atomic import AnyPath
 from vsae.table.missing_codes import DEFAULT_NA
 from vsae.table.notations import Decimal
 from vsae.table.specs import Spec
@@ -49,11 +50,14 @@ __all__ = [
     "COMPRESSIONS",
     "DEFAULT_NA",
     "FORMATS",
+    "File",
     "FileError",
     "FileFormat",
     "FileTable",
     "check_target",
     "read_table",
+    "rendered",
+    "write_files",
     "write_table",
 ]
 
@@ -81,6 +85,10 @@ class FileTable:
         Only the cells whose value differs from `data` are written anew; one that is still missing stays as it
         was. A `path` of another format converts: between delimited formats the cells keep their text.
         """
+        storage.write_files([self.rendered(path, filled, format=format)], [path])
+
+    def rendered(self, path: AnyPath, filled: TableData, *, format: str | None = None) -> File:
+        """What `write` would write, for `write_files`."""
         _refuse_images(str(path), filled)
         target = storage.format_of(path, format, default=self.format.name)
         filled = self._own(filled)
@@ -88,7 +96,7 @@ class FileTable:
             content = self.layout.render(filled, self.data, target.name)
         else:
             content = _dump(str(path), filled, target.name, notations=self.notations)
-        storage.write_bytes(path, content, target.compression)
+        return path, content, target.compression
 
     def only(self, filled: TableData, names: Sequence[str]) -> TableData:
         """`filled` in the columns of that name, and in all others as it was read."""
@@ -127,6 +135,7 @@ def read_table(
     kinds: Mapping[str, Spec] | None = None,
     sheet: str | None = None,
     notations: Mapping[str, Notation] | None = None,
+    max_expanded: int | None = None,
 ) -> FileTable:
     """Read the table at `path`, or on stdin for "-"; `format` ("csv", "jsonl.gz", ...) overrules the name.
 
@@ -141,17 +150,19 @@ def read_table(
 
     Of an Excel workbook, `sheet` is read, or the first that holds anything; a text in it is read as in a CSV file.
 
+    A compressed file may expand to 256 MB or a hundred times its size, whichever is more, or to `max_expanded` MB.
+
     In JSON-lines a missing value is null, NaN or an absent key; `na` counts there only if it is not the default.
     Parquet and Feather have nulls of their own.
     """
     where = "stdin" if storage.is_pipe(path) else os.fspath(path)
     storage.check_source(path, where)
     found = storage.format_of(path, format, default="csv")
-    content = storage.read_bytes(path, where, found.compression)
+    content, limit = storage.read_bytes(path, where, found.compression, max_expanded)
     if found.name in arrow.ARROW_FORMATS:
-        return FileTable(arrow.read(where, content, found.name), found, None, (), ArrowFile())
+        return FileTable(arrow.read(where, content, found.name, limit), found, None, (), ArrowFile())
     if found.name == "xlsx":
-        columns, book = excel.read(where, content, sheet, frozenset(na) | {""}, header, kinds or {})
+        columns, book = excel.read(where, content, limit, sheet, frozenset(na) | {""}, header, kinds or {})
         return FileTable(columns, found, None, book.notes, book)
     text, source, notes = storage.decode(where, content, encoding)
     layout: Delimited | JsonLines
@@ -183,10 +194,24 @@ def write_table(
     31,f
     ,
     """
+    content = rendered(path, data, format=format, delimiter=delimiter, encoding=encoding, notations=notations)
+    storage.write_files([content], [path])
+
+
+def rendered(
+    path: AnyPath,
+    data: TableData,
+    *,
+    format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    notations: Mapping[str, Notation] | None = None,
+) -> File:
+    """What `write_table` would write, for `write_files`."""
     _refuse_images(str(path), data)
     target = storage.format_of(path, format, default="csv")
     mark = None if delimiter is None else checked_delimiter(str(path), delimiter)
-    storage.write_bytes(path, _dump(str(path), data, target.name, mark, encoding, notations), target.compression)
+    return path, _dump(str(path), data, target.name, mark, encoding, notations), target.compression
 
 
 def check_target(path: AnyPath, *, format: str | None = None) -> None:

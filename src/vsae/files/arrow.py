@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vsae.data.schema import repeated
-from vsae.files.storage import FileError
+from vsae.files.storage import FileError, Limit
 from vsae.files.values import Columns
 from vsae.table.cells import objects
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 ARROW_FORMATS = ("parquet", "feather")
+_CELL = 4  # bytes, of most columns at least
 
 
 @dataclass
@@ -40,20 +41,32 @@ def import_pyarrow(where: str) -> Any:
     return pyarrow
 
 
-def read(where: str, content: bytes, format: str) -> pyarrow.Table:
+def read(where: str, content: bytes, format: str, limit: Limit) -> pyarrow.Table:
     """The table in `content`; its columns must have names of their own."""
     pa = import_pyarrow(where)
     try:
         if format == "parquet":
+            known = pa.parquet.ParquetFile(pa.BufferReader(content)).metadata
+            limit.check(where, known.num_rows * known.num_columns * _CELL)
+            limit.check(where, sum(known.row_group(i).total_byte_size for i in range(known.num_row_groups)))
             table = pa.parquet.read_table(pa.BufferReader(content))
-        elif content.startswith((b"ARROW1", b"FEA1")):
+        elif content.startswith(b"ARROW1"):
+            batches, size = pa.ipc.open_file(pa.BufferReader(content)), 0
+            for i in range(batches.num_record_batches):  # one at a time: all of them may be too many
+                size += batches.get_batch(i).nbytes
+                limit.check(where, size)
+            table = pa.feather.read_table(pa.BufferReader(content))
+        elif content.startswith(b"FEA1"):
             table = pa.feather.read_table(pa.BufferReader(content))
         else:
             table = pa.ipc.open_stream(content).read_all()  # .arrow is now and then the stream of the same
+        names = table.column_names
+    except FileError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         what = str(error).partition("\n")[0] or type(error).__name__
         raise FileError(f"{where}: this is not a {format.title()} file, or it is damaged ({what})") from None
-    twice = list(map(repr, repeated(table.column_names)))
+    twice = list(map(repr, repeated(names)))
     if twice:
         raise FileError(f"{where}: more than one column is called {', '.join(twice)}; rename them")
     return table

@@ -17,7 +17,7 @@ import numpy as np
 
 from vsae.data.schema import repeated
 from vsae.files.notations import Notation, Unknown, notation_of
-from vsae.files.storage import FileError
+from vsae.files.storage import FileError, Limit
 from vsae.files.values import Columns, changed, with_missing
 from vsae.table.cells import is_null, objects
 from vsae.table.errors import counted
@@ -86,9 +86,16 @@ def import_openpyxl(where: str) -> Any:
 
 
 def read(
-    where: str, content: bytes, sheet: str | None, na: frozenset[str], header: bool | None, kinds: Mapping[str, Spec]
+    where: str,
+    content: bytes,
+    limit: Limit,
+    sheet: str | None,
+    na: frozenset[str],
+    header: bool | None,
+    kinds: Mapping[str, Spec],
 ) -> tuple[Columns, ExcelSheet]:
     """The typed columns of the sheet of that name, or of the first one that holds anything."""
+    limit.check(where, _expanded(content))
     book = _opened(where, content, values=True)
     if sheet is not None and sheet not in book.sheetnames:
         raise FileError(f"{where}: there is no sheet {sheet!r}; the sheets are {', '.join(map(repr, book.sheetnames))}")
@@ -159,6 +166,15 @@ def _opened(where: str, content: bytes, values: bool) -> Any:
         raise
     except Exception as error:  # openpyxl lets through whatever zip and XML raise
         raise FileError(f"{where}: this is not an Excel workbook, or it is damaged ({error})") from None
+
+
+def _expanded(content: bytes) -> int:
+    """The bytes of all parts, as the archive says; of what is none, nothing: openpyxl will say why."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as parts:
+            return sum(part.file_size for part in parts.infolist())
+    except Exception:  # of a damaged archive, whichever
+        return 0
 
 
 def _sheets(content: bytes) -> bytes:

@@ -6,16 +6,16 @@ import codecs
 import contextlib
 import gzip
 import importlib
+import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from vsae.storage import atomic
-
-AnyPath: TypeAlias = "str | os.PathLike[str]"
+from vsae.storage.atomic import AnyPath
 
 FORMATS: dict[str, str] = {
     ".csv": "csv",
@@ -31,6 +31,9 @@ FORMATS: dict[str, str] = {
 }
 COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd"}
 
+ANY_FILE, RATIO = 2**28, 100  # bytes that every file may expand to, and how many for each byte that it has
+_PIECE = 256  # bytes of zstd at a time: no more than 8 MB come of them
+
 #: First bytes of what is not text, and what to do: such files bear a text file's name now and then.
 _MAGIC = {
     b"\x1f\x8b": "it is compressed with gzip; let its name end in .gz or pass --format csv.gz",
@@ -45,12 +48,18 @@ _MAGIC = {
 class FileError(ValueError):
     """The file cannot be read or written: one line that names file, line, column, and what to do."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))  # those of libraries may have several
+
 
 class FileFormat(NamedTuple):
     """What a file's name says about its content."""
 
     name: str  # a value of FORMATS
     compression: str | None = None  # a value of COMPRESSIONS
+
+
+File: TypeAlias = tuple[AnyPath, bytes, str | None]  # a path, its content, a value of COMPRESSIONS
 
 
 def is_pipe(path: AnyPath) -> bool:
@@ -84,50 +93,77 @@ def _without_compression(name: str) -> tuple[str, str | None]:
     return (stem if compression else name), compression
 
 
-def read_bytes(path: AnyPath, where: str, compression: str | None) -> bytes:
+class Limit(NamedTuple):
+    """How many bytes a file may make of itself: a few kilobytes of zstd can be gigabytes."""
+
+    most: int
+
+    @classmethod
+    def of(cls, content: bytes, megabytes: int | None) -> Limit:
+        return cls(max(ANY_FILE, RATIO * len(content)) if megabytes is None else megabytes * 2**20)
+
+    def check(self, where: str, size: int) -> None:
+        if size > self.most:
+            raise FileError(
+                f"{where}: it expands to more than {self.most // 2**20:,} MB; if it is not made to fill the memory, "
+                "raise --max-expanded"
+            )
+
+
+def read_bytes(path: AnyPath, where: str, compression: str | None, megabytes: int | None = None) -> tuple[bytes, Limit]:
+    """The content, decompressed, and what it may expand to further where its format is a compressed one."""
+    if is_pipe(path) and sys.stdin is None:
+        raise FileError("stdin is closed; name a file")
     try:
         content = sys.stdin.buffer.read() if is_pipe(path) else Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"{where}: {_reason(error)}; check the path") from None
-    codec = codec_of(where, compression)
+    codec, limit = codec_of(where, compression), Limit.of(content, megabytes)
+    if compression is None:
+        return content, limit
     try:
-        return codec.decompress(content)
-    except MemoryError:  # not the file's fault
+        content = codec.decompress(content, limit.most)
+        limit.check(where, len(content))
+        return content, limit
+    except (FileError, MemoryError):  # the second is not the file's fault
         raise
     except Exception as error:  # every library has its own
         raise FileError(f"{where}: this is not a {compression} file, or it is damaged ({error})") from None
 
 
-def write_bytes(path: AnyPath, content: bytes, compression: str | None) -> None:
-    """Write all of `content` or, if anything fails, leave the file that was there."""
-    content = codec_of(str(path), compression).compress(content)
-    if is_pipe(path):
-        _write_stdout(content)
-        return
-    check_place(path)
+def write_files(contents: Iterable[File], paths: Sequence[AnyPath]) -> None:
+    """Write contents to files that are all there or, if anything fails, all as they were.
+
+    Each is written as it comes, so that not all contents are in memory at once; `paths` are those that come. What goes
+    to stdout ("-") comes last.
+    """
+    files = [path for path in paths if not is_pipe(path)]
+    for path in files:
+        check_place(path)
+    piped = []
     try:
-        if _is_special(path):
-            Path(path).write_bytes(content)
-        else:
-            with atomic.written_beside(path) as beside:
-                beside.write_bytes(content)
+        with atomic.written_together(files) as places:
+            beside = dict(zip(files, places, strict=True))
+            for path, content, compression in contents:
+                content = codec_of(str(path), compression).compress(content)
+                if is_pipe(path):
+                    piped.append(content)
+                else:
+                    beside[path].write_bytes(content)
     except OSError as error:
-        raise FileError(f"{path}: could not be written: {_reason(error)}") from None
+        raise FileError(str(error)) from None
+    for content in piped:
+        _write_stdout(content)
 
 
 def check_place(path: AnyPath) -> None:
-    """Refuse a path that `write_bytes` could not write to."""
-    if is_pipe(path) or _is_special(path):
+    """Refuse a path that `write_files` could not write to."""
+    if is_pipe(path):
         return
     try:
         atomic.check_place(path)
     except OSError as error:
         raise FileError(str(error)) from None
-
-
-def _is_special(path: AnyPath) -> bool:
-    """A device or a named pipe: it is written to as it is, and must not be renamed over."""
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def check_source(path: AnyPath, where: str) -> None:
@@ -139,12 +175,15 @@ def check_source(path: AnyPath, where: str) -> None:
 
 
 def _write_stdout(content: bytes) -> None:
-    sys.stdout.flush()
-    if hasattr(sys.stdout, "buffer"):
-        sys.stdout.buffer.write(content)
-    else:  # a text-only stand-in, as in doctests and notebooks
-        sys.stdout.write(content.decode())
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+        if hasattr(sys.stdout, "buffer"):
+            atomic.write_stream(sys.stdout.buffer, content)
+        else:  # a text-only stand-in, as in doctests and notebooks
+            sys.stdout.write(content.decode())
+        sys.stdout.flush()
+    except OSError as error:
+        raise FileError(f"stdout: could not be written: {_reason(error)}") from None
 
 
 def _reason(error: OSError) -> str:
@@ -155,39 +194,56 @@ class Codec(NamedTuple):
     """The two ways of a compression."""
 
     compress: Callable[[bytes], bytes]
-    decompress: Callable[[bytes], bytes]
+    decompress: Callable[[bytes, int], bytes]  # not much more than so many bytes, and more only if there are more
 
 
 def codec_of(where: str, compression: str | None) -> Codec:
     """What compresses and decompresses; a `FileError` where no library for it is installed."""
     if compression is None:
-        return Codec(bytes, bytes)
+        return Codec(bytes, lambda content, most: content)
     if compression == "gzip":  # without a time, so that the same table gives the same bytes
-        return Codec(lambda content: gzip.compress(content, compresslevel=6, mtime=0), gzip.decompress)
+        return Codec(
+            lambda content: gzip.compress(content, compresslevel=6, mtime=0),
+            lambda content, most: _read_to(gzip.GzipFile(fileobj=io.BytesIO(content)), most),
+        )
     with contextlib.suppress(ImportError):
         zstd = importlib.import_module("compression.zstd")  # Python 3.14 on
-        return Codec(zstd.compress, zstd.decompress)
+        return Codec(zstd.compress, lambda content, most: _read_to(zstd.ZstdFile(io.BytesIO(content)), most))
     with contextlib.suppress(ImportError):
         zstandard = importlib.import_module("zstandard")
-        return Codec(zstandard.ZstdCompressor().compress, lambda content: _all_frames(zstandard, content))
+        return Codec(zstandard.ZstdCompressor().compress, lambda content, most: _all_frames(zstandard, content, most))
     with contextlib.suppress(ImportError):
         pa = importlib.import_module("pyarrow")
         return Codec(
             lambda content: pa.compress(content, codec="zstd", asbytes=True),
-            lambda content: pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(),
+            lambda content, most: _read_to(pa.CompressedInputStream(pa.BufferReader(content), "zstd"), most),
         )
     raise FileError(f"{where}: zstd needs Python 3.14, zstandard or pyarrow; pip install zstandard")
 
 
-def _all_frames(zstandard: Any, content: bytes) -> bytes:
+def _read_to(stream: Any, most: int) -> bytes:
+    """Piece by piece, as room for all that there may be would be taken at once."""
+    parts: list[bytes] = []
+    size = 0
+    while size <= most and (piece := stream.read(2**20)):
+        parts.append(piece)
+        size += len(piece)
+    return b"".join(parts)
+
+
+def _all_frames(zstandard: Any, content: bytes, most: int) -> bytes:
     """A zstd file may hold several frames, of which zstandard reads one at a time, and does not mind a broken one."""
-    parts = []
-    while content:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        parts.append(frame.decompress(content))
-        if not frame.eof:
-            raise EOFError("it ends too early")
-        content = frame.unused_data
+    parts: list[bytes] = []
+    frame, at, size = None, 0, 0
+    while at < len(content) and size <= most:
+        frame = frame or zstandard.ZstdDecompressor().decompressobj()
+        piece = content[at : at + _PIECE]
+        parts.append(frame.decompress(piece))
+        at, size = at + len(piece), size + len(parts[-1])
+        if frame.eof:
+            at, frame = at - len(frame.unused_data), None
+    if frame is not None and size <= most:
+        raise EOFError("it ends too early")
     return b"".join(parts)
 
 
@@ -242,7 +298,8 @@ def _encodings(where: str, content: bytes, given: str | None) -> tuple[str, ...]
         return "utf-8", "cp1252", "latin-1"  # Windows' Western code page; in latin-1 every byte is a letter
     try:
         name = codecs.lookup(given or "utf-16").name
-    except LookupError:
+        "".encode(name)  # a codec such as zlib or rot13 turns no letters into bytes
+    except (LookupError, ValueError):
         raise FileError(f"{where}: unknown encoding {given!r}; use utf-8, cp1252, utf-16, ...") from None
     if name == "utf-16":
         return ("utf-16-be" if content.startswith(codecs.BOM_UTF16_BE) else "utf-16-le",)

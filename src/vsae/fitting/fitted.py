@@ -36,6 +36,7 @@ from vsae.model.forest import Forest
 from vsae.model.latent_model import ModelT, resolve_device
 from vsae.model.vsae import VSAE
 from vsae.storage import checkpoint
+from vsae.storage.typed import typed
 from vsae.training.history import History
 
 _LATENT_DRAWS = 2  # of a prediction, which a generated cell costs
@@ -207,8 +208,33 @@ class FittedVSAE(FittedModel[VSAE]):
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> FittedVSAE:
         device = resolve_device(device)
+        parts = checkpoint.read(path, "model")
         with checkpoint.parts_of(path):
-            return cls.from_parts(*checkpoint.read(path, "model"), device)
+            fitted = cls.from_parts(*parts, device)
+            fitted.try_out()
+        return fitted
+
+    def try_out(self) -> dict[str, NDArray[Any]]:
+        """Two rows through all that a model does, one of them missing; the first of what it does that fails, raises.
+
+        Of a file that anyone may have written, it is not enough that its parts have the right types and sizes.
+        """
+        if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
+            raise ValueError("a weight is not finite")
+        if self.turns is not None and (self.turns.shape != (len(self.schema),) or not self.turns.min() >= 0):
+            raise ValueError("its turns are not those of its attributes")
+        mask = np.zeros((2, len(self.schema)), np.bool_)
+        columns = self.impute({v.name: np.zeros((2, *v.event)) for v in self.schema.variables}, mask)
+        mask[1] = True
+        generated = self.row_generator.rows(2, 0, 0, Condition.of(self.schema, {}, ()))[0]
+        for table in (columns, self.median(columns, mask), *self.draw(columns, mask, 1), generated):
+            self.encoding.encode(table, np.ones_like(mask))  # which refuses what is not finite, or no level
+        scores: list[Any] = [self.score_samples(columns, mask), self.embed(columns, mask)]
+        if self.mask_regressions is not None:
+            scores.append(self.mask_regressions.log_likelihood(self.encoding, columns, mask))
+        if not all(np.isfinite(score).all() for score in scores):
+            raise ValueError("a score is not finite")
+        return columns
 
     def to_parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and JSON that `from_parts` makes a model of again."""
@@ -246,7 +272,7 @@ class FittedVSAE(FittedModel[VSAE]):
         cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any], device: torch.device | str = "cpu"
     ) -> FittedVSAE:
         schema, config = Schema.from_json(content["schema"]), VSAEConfig.from_json(content["config"])
-        with private_rng(0, torch.device("cpu")):
+        with private_rng(0, torch.device("cpu")), checkpoint.NoLarger(tensors):
             model = VSAE(schema, config)
         model.load_state_dict(checkpoint.part(tensors, "model"))
         blocks, common = [block.name for block in schema.standardised_blocks], content["common"]
@@ -265,9 +291,9 @@ class FittedVSAE(FittedModel[VSAE]):
             Tilts.from_json(content["tilts"]),
             None
             if content["blend"] is None
-            else Blend(Forest.from_tensors(schema, checkpoint.part(tensors, "forest")), **content["blend"]),
+            else typed(Blend(Forest.from_tensors(schema, checkpoint.part(tensors, "forest")), **content["blend"])),
             None if content["turns"] is None else np.asarray(content["turns"], dtype=np.int64),
-            History(**content["history"]),
+            typed(History(**content["history"])),
             MarginalMap.from_arrays(marginals) if marginals else None,
             MaskRegressions(content["levels_of_masks"], **regressions) if regressions else None,
             {v.name: np.isin(np.arange(v.size), common[v.name]) for v in schema.variables if v.name in common},

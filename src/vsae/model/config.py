@@ -10,6 +10,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_type_hints
 
+from vsae.storage.typed import typed
+
 Proposal = Literal["selective", "collective", "attributive"]
 Fill = Literal["zero", "noise"]  # what a network reads of a missing cell
 FeatureSet = Literal["plain", "rich"]  # what a network reads of a number: see features.py
@@ -31,14 +33,22 @@ class NetShape:
     depth: int
     residual: bool = False
 
+    def __post_init__(self) -> None:
+        typed(self)
+        for name, most in (("width", 10**5), ("depth", 100)):
+            if not 0 <= getattr(self, name) <= most:
+                raise ValueError(f"{name} must lie between 0 and {most:g}, not {getattr(self, name)}")
 
+
+#: Every number has bounds: those of sizes are what no machine has memory or time for.
 _RANGES = (
-    (
-        "latent_dim members steps epochs batch_size evaluate_every patience latent_draws channels image_features",
-        1,
-        10**9,
-    ),
-    ("kl_visible kl_hidden mask_weight match e_step_weight e_step_samples e_step_warmup trees", 0, 10**9),
+    ("steps epochs batch_size evaluate_every patience", 1, 10**9),
+    ("latent_dim members channels", 1, 10**3),
+    ("image_features", 1, 10**5),
+    ("latent_draws", 1, 10**4),
+    ("e_step_samples trees", 0, 10**4),
+    ("kl_visible kl_hidden mask_weight match e_step_weight e_step_warmup", 0, 10**9),
+    ("start_scale", 1e-9, 10**3),
     ("learning_rate weight_decay clip", 0, 10**9),
     ("pixel_variance", 1e-6, 10**9),
     ("balance tolerance validation_share validation_remask refit", 0.0, 1.0),
@@ -128,6 +138,7 @@ class VSAEConfig:
                 known = ", ".join(repr(choice) for choice in choices)
                 raise ValueError(f"{name} must be one of {known}, not {value!r}")
         object.__setattr__(self, "remask", tuple(self.remask))
+        typed(self)
         for names, low, high in _RANGES:
             for name in names.split():
                 value = getattr(self, name)

@@ -110,6 +110,11 @@ class Forest:
         every = self.schema.variables
         return [every[i] for i in self.variables.tolist()]
 
+    @property
+    def widths(self) -> list[int]:
+        """How many values a leaf has, by variable."""
+        return [variable.size if variable.family in DISCRETE else 1 for variable in self.found]
+
     @cached_property
     def inputs(self) -> Inputs:
         return Inputs(self.schema)
@@ -143,10 +148,8 @@ class Forest:
         out = {}
         for f, cells in zip(wanted, leaf.split(sizes), strict=True):
             variable, (start, end) = self.found[f], self.starts[f : f + 2].tolist()
-            is_level = variable.family in DISCRETE
-            table = self.values[start:end].to(device).view(-1, variable.size if is_level else 1)
-            mean = F.embedding_bag(cells, table, mode="mean")
-            out[variable.name] = mean if is_level else mean[:, 0]
+            mean = F.embedding_bag(cells, self.values[start:end].to(device).view(-1, self.widths[f]), mode="mean")
+            out[variable.name] = mean if variable.family in DISCRETE else mean[:, 0]
         return out
 
     def to_tensors(self) -> dict[str, Tensor]:
@@ -154,4 +157,24 @@ class Forest:
 
     @classmethod
     def from_tensors(cls, schema: Schema, tensors: Mapping[str, Tensor]) -> Forest:
-        return cls(schema, **tensors)
+        """Of a file that anyone may have written: a walk ends, and finds a leaf that is there."""
+        found = cls(schema, **tensors)
+        nodes, every = len(found.next), schema.variables
+        own, root = torch.arange(nodes), found.roots.flatten().long()
+        if not (
+            all(0 <= i < len(every) and not every[i].event for i in found.variables.tolist())
+            and len(found.column) == len(found.threshold) == nodes > 0
+            and bool(((found.next < 0) | ((found.next > own) & (found.next < nodes - 1))).all())
+            and bool(((found.column >= 0) & (found.column < len(found.inputs.attribute))).all())
+            and found.roots.shape[:1] == found.variables.shape
+            and bool((root.diff() > 0).all() and root[0] == 0 and root[-1] < nodes)
+            and bool(found.threshold.isfinite().all() and found.values.isfinite().all())
+        ):
+            raise ValueError("its trees are none")
+        owner = torch.searchsorted(root, own, right=True).sub(1) // found.roots.shape[1]
+        leaves = torch.zeros(len(found.variables), dtype=torch.long).scatter_reduce(
+            0, owner, -found.next.long(), "amax"
+        )
+        if (leaves * torch.tensor(found.widths) != found.starts.diff()).any() or found.starts[-1] != len(found.values):
+            raise ValueError("its trees have other leaves than values")
+        return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from vsae.storage.atomic import written_beside
 
@@ -35,7 +37,7 @@ def write(
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
     text = json.dumps(content)
     kind = {"name": "vsae", "purpose": purpose, "version": FORMAT_VERSION}
-    header = {"format": json.dumps(kind), "content": text, "sha256": _digest(text, tensors)}
+    header = {"format": json.dumps(kind), "content": text, "sha256": digest(text, tensors)}
     try:
         with written_beside(path) as beside:
             save_file(tensors, beside, header)
@@ -53,11 +55,13 @@ def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor],
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
             kind = json.loads(header["format"])
-            name, found, version = kind["name"], kind["purpose"], int(kind["version"])
+            name, found, version = kind["name"], kind["purpose"], kind["version"]
+            if not isinstance(version, int):
+                raise TypeError(f"its version is {version!r}")
             if name == "vsae" and version != FORMAT_VERSION:  # its other parts are laid out in ways unknown here
                 raise _OtherFormat
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
-            intact = header["sha256"] == _digest(header["content"], tensors)
+            intact = header["sha256"] == digest(header["content"], tensors)
             content = json.loads(header["content"])
     except _OtherFormat:
         newer = version > FORMAT_VERSION
@@ -65,8 +69,9 @@ def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor],
             f"{path}: format version {version} is {'newer' if newer else 'older'} than this vsae reads "
             f"({FORMAT_VERSION}); {'upgrade vsae' if newer else 'fit the model again'}"
         ) from None
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{path}: not a vsae file, or a damaged one ({error})") from None
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+        reason = str(error)[:200] or type(error).__name__
+        raise FileFormatError(f"{path}: not a vsae file, or a damaged one ({reason})") from None
     if name != "vsae" or found != purpose:
         raise FileFormatError(f"{path}: holds a {name} {found}, not a vsae {purpose}")
     if not intact:
@@ -79,11 +84,39 @@ def parts_of(path: str | os.PathLike[str]) -> Iterator[None]:
     """Whatever goes wrong in putting a file's parts together is the file's fault, and is said in one line."""
     try:
         yield
-    except FileFormatError:
+    except (FileFormatError, MemoryError):
         raise
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except Exception as error:  # whichever: what the parts are is not ours to say
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise FileFormatError(f"{path}: the parts of this file do not fit together ({reason})") from None
+
+
+class NoLarger(TorchFunctionMode):
+    """While a model is built, refuses to make more numbers than its file holds, before they take memory.
+
+    >>> with NoLarger({"weight": torch.zeros(3, 4)}):
+    ...     torch.zeros(10**5, 10**5)
+    Traceback (most recent call last):
+    ValueError: its settings are those of a larger model than its tensors make up
+    """
+
+    _MADE = (torch.empty, torch.zeros, torch.ones, torch.full, torch.eye, torch.arange, torch.rand, torch.randn)
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.left = 2 * sum(tensor.numel() for tensor in tensors.values()) + 2**20  # indices are not in the file
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in self._MADE:
+            sizes = args[0] if args and isinstance(args[0], tuple | list) else args
+            self.left -= math.prod(sizes) ** (2 if func is torch.eye and len(sizes) == 1 else 1)
+        elif func is Tensor.repeat:
+            self.left -= args[0].numel() * math.prod(args[1:])
+        elif func is torch.repeat_interleave:
+            self.left -= int(args[0].sum())
+        if self.left < 0:
+            raise ValueError("its settings are those of a larger model than its tensors make up")
+        return func(*args, **(kwargs or {}))
 
 
 def joined(parts: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -101,7 +134,7 @@ def part(tensors: Mapping[str, Tensor], group: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _digest(content: str, tensors: Mapping[str, Tensor]) -> str:
+def digest(content: str, tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256(content.encode())
     for name in sorted(tensors):
         tensor = tensors[name]

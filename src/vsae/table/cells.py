@@ -184,6 +184,8 @@ def usual_exponent(decimals: Iterable[Decimal]) -> int:
 
 def is_null(value: Any) -> bool:
     """None, NaN, NaT, and pandas' NA and NaT, which need not be imported to be known."""
+    if isinstance(value, Decimal):
+        return value.is_nan()  # a signalling NaN cannot be compared
     return type(value).__name__ in _NULLS or (isinstance(value, _WITH_NAN) and bool(value != value))
 
 

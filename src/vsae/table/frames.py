@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Hashable, Iterable, Sequence
+from decimal import InvalidOperation
 from typing import Any, ClassVar, final
 
 import narwhals.stable.v2 as nw
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.table.backends import Backend, Column, HoldsArrays, put_objects
-from vsae.table.cells import Bools, Unmodelled, objects
+from vsae.table.cells import Bools, Unmodelled, object_nulls, objects
 from vsae.table.errors import library
 from vsae.table.typed_json import dump, load
 
@@ -26,7 +27,10 @@ class _Frames(Backend):
         self.library = library(self.name)
 
     def nulls(self, column: Column) -> Bools:
-        nulls = column.is_null()
+        try:
+            nulls = column.is_null()
+        except InvalidOperation:  # Decimal("sNaN"), which pandas compares with itself
+            return object_nulls(column.to_list())
         if column.dtype.is_float():
             nulls = nulls | column.is_nan()
         return np.array(nulls.to_numpy(), dtype=np.bool_)
@@ -38,7 +42,10 @@ class _Frames(Backend):
                 raise Unmodelled(f"values of dtype {native}; {remedy}")
         if column.dtype.is_nested():
             raise Unmodelled("nested values")
-        column = column.drop_nulls()
+        try:
+            column = column.drop_nulls()
+        except InvalidOperation:
+            return objects(column.to_list())[present]
         if isinstance(column.dtype, nw.String | nw.Int128 | nw.UInt128):  # numpy's own types waste or lack room
             return objects(column.to_list())
         raw = column.to_numpy()

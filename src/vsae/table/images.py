@@ -4,11 +4,18 @@ An array is (H, W), (H, W, C) or (C, H, W), with bytes, with 16 bits (uint16) or
 with Pillow, turned grey or coloured and resized to the column's shape; 16 bits of grey are read as shares of white.
 Imputed images come back as arrays in the layout of the column, of bytes or of 16 bits where these came; of files, as
 (H, W) or (H, W, C) bytes.
+
+A file may come from anyone: its content, not its name, says what it is, and only formats of pixels are read; how many
+pixels it has is asked before they are decoded.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +32,10 @@ _MOST_CHANNELS = 4  # red, green, blue, alpha
 _PLAIN_MODES = ("1", "L", "RGB", "RGBA", "F")  # of Pillow's images, that are arrays as they are
 _WHITE = 65535  # of 16 bits
 _LONG = 200  # characters of a path that an error shows
+_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF")  # Pillow reads others by running programs, such as Ghostscript
+_MOST_DECODED = 2**26  # pixels of a file: 67 megapixels, as a large camera has
+_MOST_INFERRED = 2**20  # entries of an image whose size nobody stated
+_FIRST = 25  # images whose median size a column gets
 
 
 class NotAnImage(ValueError):
@@ -91,7 +102,7 @@ def write(x: NDArray[Any], layout: Layout, white: int) -> NDArray[np.object_]:
 
 def _array(value: Any, shape: Shape | None = None) -> NDArray[Any]:
     if is_path(value):
-        return _opened(value, shape)
+        return _opened(value, shape or median_shape([value]))
     if _is_deep(value):
         return _shares(value)
     if getattr(value, "mode", "L") not in _PLAIN_MODES:  # a palette's pixels are numbers of colours
@@ -105,23 +116,49 @@ def _array(value: Any, shape: Shape | None = None) -> NDArray[Any]:
     return x
 
 
-def _opened(path: str | os.PathLike[str], shape: Shape | None) -> NDArray[Any]:
-    """Bytes, or shares of white where the file has more than 8 bits; of the column's size if that is known."""
+def median_shape(paths: Sequence[Any]) -> Shape:
+    """Of the first files, by what their headers say: one that is huge does not decide for all."""
+    sizes, grey = [], True
+    for path in paths[:_FIRST]:
+        with _file(path) as image:
+            sizes.append(image.size)
+            grey &= image.mode in ("1", "L") or _is_deep(image)
+    width, height = np.median(sizes, axis=0).astype(int).tolist()
+    shape = (1 if grey else 3, height, width)
+    if math.prod(shape) > _MOST_INFERRED:
+        raise NotAnImage(f"images of {_said(shape)} pixels, too many to model (say Image(shape=(3, 64, 64)))")
+    return shape
+
+
+def _opened(path: str | os.PathLike[str], shape: Shape) -> NDArray[Any]:
+    """Bytes, or shares of white where the file has more than 8 bits; of the column's size."""
+    with _file(path) as file:
+        if _is_deep(file):
+            return _deep(library("PIL.Image"), file, shape)
+        channels, height, width = shape
+        return np.asarray(file.convert("L" if channels == 1 else "RGB").resize((width, height)))
+
+
+@contextmanager
+def _file(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """An image of Pillow, whose pixels are not decoded yet."""
     pillow, said = library("PIL.Image"), f"the path {_short(os.fspath(path))}"
+    pillow.init()
     try:
         if not Path(path).is_file():  # an OSError where the name is too long for one
             raise NotAnImage(f"{said}, where there is no file")
-        with pillow.open(path) as file:
-            if file.mode == "F":
-                raise NotAnImage(f"{said}, whose pixels are floats of no known range (save it with 8 or 16 bits)")
-            if _is_deep(file):
-                return _deep(pillow, file, shape)
-            if shape is None:
-                return np.asarray(file.convert("L" if file.mode in ("1", "L") else "RGB"))
-            channels, height, width = shape
-            return np.asarray(file.convert("L" if channels == 1 else "RGB").resize((width, height)))
-    except (OSError, SyntaxError, pillow.DecompressionBombError) as error:  # the second of broken PNG files
-        reason = getattr(error, "strerror", None) or error  # the whole error may repeat a long name
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of large images: ours is an error
+            with pillow.open(path, formats=[name for name in _FORMATS if name in pillow.OPEN]) as file:
+                if math.prod(file.size) > _MOST_DECODED:
+                    raise NotAnImage(f"{said}, of {_said(file.size)} pixels (make it smaller)")
+                if file.mode == "F":
+                    raise NotAnImage(f"{said}, whose pixels are floats of no known range (save it with 8 or 16 bits)")
+                yield file
+    except (NotAnImage, MemoryError):
+        raise
+    except Exception as error:  # Pillow's are of all kinds where a file is broken
+        reason = getattr(error, "strerror", None) or str(error)[:_LONG] or type(error).__name__
         raise NotAnImage(f"{said}, which Pillow cannot open ({reason})") from None
 
 
@@ -139,10 +176,8 @@ def _shares(image: Any) -> NDArray[np.float32]:
     return pixels.astype(np.float32) / np.float32(_WHITE)
 
 
-def _deep(pillow: Any, image: Any, shape: Shape | None) -> NDArray[np.float32]:
+def _deep(pillow: Any, image: Any, shape: Shape) -> NDArray[np.float32]:
     x = _shares(image)
-    if shape is None:
-        return x
     channels, height, width = shape
     if x.shape != (height, width):
         x = np.clip(np.asarray(pillow.fromarray(x).resize((width, height))), 0, 1)  # cubic: it overshoots
@@ -153,5 +188,5 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= _LONG else f"{text[:_LONG]}…")
 
 
-def _said(shape: Shape) -> str:
+def _said(shape: Sequence[int]) -> str:
     return "×".join(map(str, shape))

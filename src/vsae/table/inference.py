@@ -16,7 +16,7 @@ from vsae.data.microaggregation import shown_range
 from vsae.data.schema import NUMBERS, Kind
 from vsae.table.cells import CALENDAR, LABELS, Cells, Storage, recognise, scalars
 from vsae.table.errors import TableError
-from vsae.table.images import NotAnImage, is_path, shape_and_layout, white_of
+from vsae.table.images import NotAnImage, is_path, median_shape, shape_and_layout, white_of
 from vsae.table.notations import Text, number_notation
 from vsae.table.plan import ColumnPlan
 from vsae.table.specs import (
@@ -144,14 +144,17 @@ def _infer(name: str, facts: Facts) -> Spec:
 
 
 def _with_shape(plan: ColumnPlan, cells: Cells, spec: Image) -> ColumnPlan:
-    """The shape asked for, or that of the first image. All are read once, so that an unreadable one is refused now."""
-    first = cells.values[0]
+    """The shape asked for, that of the first array, or the median of the first files. All are read once, so that an
+    unreadable one is refused now."""
+    first, asked = cells.values[0], spec.shape
     try:
-        shape, layout = shape_and_layout(first, spec.shape)
+        if asked is None and is_path(first):
+            asked = median_shape(list(filter(is_path, cells.values)))
+        shape, layout = shape_and_layout(first, asked)
         white = white_of(first)
         plan = replace(
             plan,
-            shape=spec.shape or shape,
+            shape=asked or shape,
             layout=layout,
             whole=white > 1,
             pixels=spec.pixels,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vsae.data.columns import LARGEST
 from vsae.data.schema import NUMBERS, Kind, Pixels, Variable
+from vsae.storage.typed import typed as typed_fields
 from vsae.table.cells import (
     CALENDAR,
     LABELS,
@@ -347,7 +348,7 @@ class ColumnPlan:
         typed["storage"] = data["storage"] and Storage(data["storage"])
         typed["notation"] = notation_from_json(data["notation"]) if data.get("notation") else None
         typed["shape"] = tuple(data["shape"]) if data.get("shape") else None
-        return cls(**{**data, **typed})
+        return typed_fields(cls(**{**data, **typed}))
 
 
 def _name(storage: Storage | None) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, final
 
 from vsae.data.schema import Kind, Pixels
+from vsae.storage.typed import follows, typed
 from vsae.table.cells import CALENDAR, Storage
 from vsae.table.errors import TableError
+
+MOST_PIXELS = 2**26  # of one image, of any size: 67 megapixels, as a large camera has
 
 
 class Spec:
@@ -128,8 +132,8 @@ class Ordinal(Spec):
 class Image(Spec):
     """Images: arrays, or paths of files, which are resized to `shape` (channels, height, width).
 
-    Without a shape, that of the first image is taken. `pixels` is the likelihood: "gaussian", "bernoulli" or
-    "discretised".
+    Without a shape, that of the first array is taken, or the median size of the first files. `pixels` is the
+    likelihood: "gaussian", "bernoulli" or "discretised".
     """
 
     name = "image"
@@ -139,10 +143,13 @@ class Image(Spec):
 
     def __post_init__(self) -> None:
         if self.shape is not None:
-            shape = tuple(int(size) for size in self.shape)  # a schema file has a list
-            if len(shape) != 3 or min(shape) < 1:
-                raise TableError(f"Image(shape={self.shape}): give (channels, height, width), such as (1, 28, 28)")
-            object.__setattr__(self, "shape", shape)
+            shape = tuple(self.shape) if isinstance(self.shape, list | tuple) else (self.shape,)  # a schema has a list
+            if not follows(shape, tuple[int, int, int]) or min(shape) < 1 or math.prod(shape) > MOST_PIXELS:
+                raise TableError(
+                    f"Image(shape={self.shape}): give (channels, height, width), such as (1, 28, 28), of at most "
+                    f"{MOST_PIXELS:,} pixels"
+                )
+            object.__setattr__(self, "shape", tuple(map(int, shape)))
 
 
 @final
@@ -203,4 +210,7 @@ def spec_from_json(label: str, asked: Any) -> Spec:
             raise TableError(
                 f"column {label!r}: {key!r} is not a key of kind {spec.name}; use {', '.join(['kind', *known])}"
             )
-    return type(spec)(**options)
+    try:
+        return typed(type(spec)(**options))
+    except TypeError as error:
+        raise TableError(f"column {label!r}: {error}") from None

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from vsae.table.cells import objects
+from vsae.table.errors import TableError
 from vsae.table.notations import Boolean, Decimal, Text, Whole, all_match
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -252,6 +253,9 @@ def _skeleton(text: str) -> str:
 @functools.cache
 def _pattern(form: str) -> re.Pattern[str]:
     parts = re.split(r"%(\w)", form)  # literal, letter, literal, …
+    if not set(parts[1::2]) <= set(_FIELDS) or len(set(parts[1::2])) < len(parts[1::2]):
+        known = ", ".join(f"%{letter}" for letter in _FIELDS)
+        raise TableError(f"the format {form!r} is none of dates; it takes {known}, each once")
     return re.compile(
         "".join(f"(?P<{part}>{_FIELDS[part]})" if i % 2 else re.escape(part) for i, part in enumerate(parts)), re.I
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -330,6 +331,22 @@ class Table:
         if same:
             made = {plan.label: made[plan.label] if plan.kind else self._blank(plan, n) for plan in self.plans}
         return stacked(made.values())
+
+    def try_out(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Two rows written and read again, in which cells are missing, as `fit` saw them and as a dict of columns: what
+        cannot be done with a table that comes out of a file is an error now."""
+        mask = np.zeros((2, len(self.modelled)), dtype=np.bool_)
+        mask[1] = True
+        if self.container not in BACKENDS:
+            raise TableError(f"there is no container {self.container!r}")
+        there = self.container in ("array", "dict") or importlib.util.find_spec(self.container) is not None
+        for container in dict.fromkeys([self.container if there else "dict", "dict"]):
+            rows = self.frame(columns, mask, n=2, container=container)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.encode(rows)
+                self.decode(rows, self.constrained(dict(columns), mask))
+        self.describe()
 
     def describe(self) -> str:
         """One line a column: name, kind, levels or range, share missing in fit."""

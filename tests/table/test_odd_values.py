@@ -1,0 +1,49 @@
+"""Values that no model can learn from: in Python an error of ours in one line, or a cell that is left and named."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vsae import VSAEImputer, fit
+from vsae.data.schema import Schema, SchemaError, real
+from vsae.model.config import VSAEConfig
+from vsae.table import DataWarning, Table, TableError
+
+BIG = np.finfo(np.float64).max
+OTHER = np.random.default_rng(0).normal(size=20)
+
+
+def quick() -> VSAEImputer:
+    return VSAEImputer(config={"steps": 3, "trees": 0}, random_state=0)
+
+
+@pytest.mark.parametrize("container", [dict, pd.DataFrame])
+def test_a_signalling_nan_is_missing(container):
+    decimals = [Decimal("1.5"), Decimal("sNaN"), Decimal("2.5"), Decimal("3.5")] * 5
+    columns = container({"a": np.array(decimals, dtype=object), "b": OTHER})
+    filled = quick().fit_transform(columns)["a"]
+    assert not any(value.is_nan() for value in filled)
+    assert all(value == old for value, old in zip(filled, decimals, strict=True) if not old.is_nan())
+
+
+def test_the_largest_numbers_come_back_and_are_not_learned():
+    a = np.where(np.arange(20) % 5 == 0, BIG, np.arange(20.0))
+    a[1] = np.nan
+    with pytest.warns(DataWarning, match="is too large"):
+        filled = quick().fit_transform({"a": a, "b": OTHER})["a"]
+    assert np.array_equal(filled[2:], a[2:])
+    assert 0 < filled[1] < 100
+    with pytest.raises(TableError, match="no finite value"):
+        Table.fit({"a": np.array([BIG, -BIG] * 10)})
+    with pytest.raises(SchemaError, match=r"attribute 'a', row 0: .* is too large; divide the column"):
+        fit(Schema([real("a")]), {"a": np.array([BIG, -BIG])}, np.ones((2, 1), bool), VSAEConfig(steps=1))
+
+
+def test_complex_numbers_are_one_line():
+    with pytest.raises(ValueError, match="Complex data not supported; give real and imaginary parts") as caught:
+        quick().fit(OTHER.reshape(10, 2) + 1j)
+    assert "\n" not in str(caught.value)

@@ -116,10 +116,22 @@ def test_a_weight_that_is_not_finite_is_found_by_loading(parts, tmp_path):
     assert "a weight is not finite" in refused(tmp_path, tensors, content)
 
 
-def test_questions_of_trees_about_variables_that_are_not_there_are_found_by_loading(parts, tmp_path):
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("column", lambda x: x.fill_(30_000)),  # of which there are fewer
+        ("next", lambda x: x.fill_(0)),  # a walk without end
+        ("next", lambda x: x.sub_(100_000)),  # leaves that are not there
+        ("roots", lambda x: x.add_(10**6)),
+        ("starts", lambda x: x.mul_(2)),
+        ("values", lambda x: x.fill_(torch.nan)),
+        ("variables", lambda x: x.add_(1000)),
+    ],
+)
+def test_trees_that_lead_nowhere_are_found_by_loading(parts, tmp_path, part, change):
     tensors, content = copy.deepcopy(parts)
-    tensors["trees.questions"].fill_(30_000)
-    refused(tmp_path, tensors, content)
+    change(tensors[f"forest.{part}"])
+    assert "its trees" in refused(tmp_path, tensors, content)
 
 
 @pytest.mark.parametrize("version", [float("inf"), "3", None, 1e300])

@@ -676,7 +676,7 @@ class VSAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                     del self.feature_names_in_
                 self.n_features_in_ = len(labels)
             return X
-        if np.iscomplexobj(X):
+        if isinstance(X, np.ndarray) and np.iscomplexobj(X):
             raise ValueError("Complex data not supported; give real and imaginary parts as columns of their own")
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
 
@@ -854,7 +854,10 @@ def _try_out(imputer: VSAEImputer) -> None:
         raise TypeError(f"fitted on {facts}, with the seed {imputer._seed!r}")
     if not 0 <= imputer._seed < 2**62:
         raise ValueError(f"its seed is {imputer._seed}")
-    if len(getattr(imputer, "feature_names_in_", table.plans)) != len(table.plans) or table.schema != fitted.schema:
+    if (
+        len(getattr(imputer, "feature_names_in_", table.plans)) != len(table.plans)
+        or (table.schema if imputer.context_ is None else imputer.context_.schema) != fitted.schema
+    ):
         raise ValueError("its table has other columns than its model")
     if imputer.handle_unknown not in ("keep", "error"):
         raise ValueError(f"handle_unknown is {imputer.handle_unknown!r}")

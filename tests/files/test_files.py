@@ -94,7 +94,7 @@ def test_compressed_files_keep_their_content(tmp_path, ending):
     path = put(tmp_path, f"t.{ending}", codec_of("", compression).compress(content))
     table = read_table(path)
     table.write(path, table.data)
-    assert codec_of("", compression).decompress(path.read_bytes()) == content
+    assert codec_of("", compression).decompress(path.read_bytes(), 1000) == content
     if compression == "gzip":
         assert gzip.decompress(path.read_bytes()) == content
 

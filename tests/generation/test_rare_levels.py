@@ -77,7 +77,7 @@ def test_no_array_of_a_saved_model_holds_the_value_of_a_single_row(fitted):
     batch = imputer.fitted_.encoding.encode(*imputer.schema_.encode(frame)[:2])
     numbers = batch.numbers(imputer.fitted_.schema.number_blocks).double().numpy()
     kept = {name: x.double().flatten().numpy() for name, x in tensors.items() if x.is_floating_point()}
-    statistics = ("encoding.", "marginals.", "calibration.", "forest.", "relations.", "model.features")
+    statistics = ("encoding.", "marginals.", "calibration.", "forest.threshold", "relations.", "model.features")
     checked = {name: x for name, x in kept.items() if name.startswith(statistics) and len(x)}
     assert {name.split(".")[0] for name in checked} >= {"encoding", "marginals", "calibration", "model"}
     for column in (*numbers.T, frame["age"].to_numpy(), frame["income"].to_numpy()):

@@ -505,8 +505,8 @@ def test_draws_of_all_members_spread_as_the_truth_does():
 
 def test_a_mean_stays_inside_what_was_seen():
     """The mean of a log-normal with a wide σ lies far beyond its column."""
-    columns = {"a": np.array([0.5, 1.0, 2.0, 40.0]), "b": np.array([-3.0, 0.0, 1.0, 2.0])}
-    mask = np.ones((4, 2), dtype=bool)
+    columns = {"a": np.repeat([0.5, 1.0, 2.0, 40.0], 5), "b": np.repeat([-3.0, 0.0, 1.0, 2.0], 5)}
+    mask = np.ones((20, 2), dtype=bool)
     encoding = Encoding.fit(Schema([positive("a"), real("b")]), columns, mask)
     far = np.array([[50.0, 50.0], [-50.0, -50.0]])
     assert encoding.expected("gaussian", far, np.ones((2, 2))) == pytest.approx(np.array([[40.0, 2.0], [0.5, -3.0]]))

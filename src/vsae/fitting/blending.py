@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from vsae.model.forest import Fill
 
 _MOST_VARIABLES = 200  # beyond, trees would take longer than the networks
 _LATENT_DRAWS = 2  # mirrored, so that their mean is that of many
+_ENOUGH_TO_WEIGH = 20  # trees; more are wanted of the forest that is kept
 
 
 class Fold(NamedTuple):
@@ -50,7 +50,7 @@ def blend_with_trees(imputer: Imputer[Any], training: Batch, seed: int) -> Blend
     if not trees or training.withheld is None or not 2 <= len(variables) <= _MOST_VARIABLES:
         return Blended()
     asked = [variable.name for attribute in schema if not attribute.context for variable in attribute.variables]
-    grown = _grow(imputer, training, seed, asked)
+    grown = _grow(imputer, training, min(trees, _ENOUGH_TO_WEIGH), seed, asked)
     shown = training.take(training.in_proportion(training.withheld.any(1).nonzero()[:, 0]))
     if grown is None or not shown.rows:
         return Blended()
@@ -66,16 +66,15 @@ def blend_with_trees(imputer: Imputer[Any], training: Batch, seed: int) -> Blend
 
 def refit_trees(imputer: Imputer[Any], data: Batch, seed: int) -> Blended:
     """With the withheld cells, too."""
-    grown = None if imputer.blend is None else _grow(imputer, data, seed, imputer.blend.weight)
-    if imputer.blend is None or grown is None:
+    if imputer.blend is None:
         return Blended()
-    return Blended.of(imputer.blend, grown)
+    grown = _grow(imputer, data, imputer.model.config.trees, seed, imputer.blend.weight)
+    return Blended() if grown is None else Blended.of(imputer.blend, grown)
 
 
-def _grow(imputer: Imputer[Any], data: Batch, seed: int, only: Collection[str]) -> Grown | None:
-    alone = replace(imputer, blend=None)
-    trees = max(imputer.model.config.trees, FOLDS)
-    return grow(imputer.schema, data, lambda rows: _filling(alone, rows), trees, seed, only)
+def _grow(imputer: Imputer[Any], data: Batch, trees: int, seed: int, only: Collection[str]) -> Grown | None:
+    """Of at least a tree for each fold."""
+    return grow(imputer.schema, data, lambda rows: _filling(imputer, rows), max(trees, FOLDS), seed, only)
 
 
 @torch.no_grad()

@@ -73,7 +73,7 @@ def fit(
     config = config or config_for(schema, len(mask), gpu=resolve_device(device).type == "cuda")
     if start is not None:
         config = start.config(config)
-    data = FitData.of(schema, columns, mask, config, device, start, weight, context)
+    data = FitData.of(schema, columns, mask, config, device, weight, context, start)
     states = TrainingStates.beside(checkpoint_path)
     model, parts = split(VSAE if start is None else start.model, data, config, seed, start)
     fitted = FittedVSAE(model, data.encoding, turns=turns_of(schema, data.batch))

@@ -73,9 +73,9 @@ class FitData(NamedTuple):
         mask: Mask,
         config: VSAEConfig,
         device: torch.device | str | None,
-        start: Start | None = None,
         weight: NDArray[np.float64] | None = None,
         context: Context | None = None,
+        start: Start | None = None,
     ) -> FitData:
         device = resolve_device(device)
         if start is None:

@@ -106,7 +106,10 @@ class Pandas(_Frames, HoldsArrays):
 
     def nulls(self, column: Column) -> Bools:
         if column.dtype.kind != "f":
-            return np.array(self.library.isna(column.array), dtype=np.bool_)
+            try:
+                return np.array(self.library.isna(column.array), dtype=np.bool_)
+            except InvalidOperation:  # Decimal("sNaN"), which pandas compares with itself
+                return object_nulls(column.to_list())
         return np.isnan(column.to_numpy(dtype=np.float64, na_value=np.nan))  # pandas takes a NaN for a number, or not
 
     def raw(self, column: Column, present: Bools) -> NDArray[Any]:

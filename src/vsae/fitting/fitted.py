@@ -39,6 +39,7 @@ from vsae.storage import checkpoint
 from vsae.storage.typed import typed
 from vsae.training.history import History
 
+_WIDEST = 30.0  # of the logarithm of what a width is multiplied by
 _LATENT_DRAWS = 2  # of a prediction, which a generated cell costs
 Generated = tuple[dict[str, NDArray[Any]], Mask]
 _ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals", "point_mass")
@@ -221,6 +222,8 @@ class FittedVSAE(FittedModel[VSAE]):
         """
         if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
             raise ValueError("a weight is not finite")
+        if any(not bool((part.log_width.abs() < _WIDEST).all()) for part in self.calibration.residuals.values()):
+            raise ValueError("an interval is wider than numbers are")
         if self.turns is not None and (self.turns.shape != (len(self.schema),) or not self.turns.min() >= 0):
             raise ValueError("its turns are not those of its attributes")
         mask = np.zeros((2, len(self.schema)), np.bool_)

@@ -34,6 +34,7 @@ from vsae.imputation import held_out
 from vsae.imputation.calibration import Blocks, Calibration, HeldOutPredictions
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.linear_relations import LinearRelations
+from vsae.imputation.shrinkage import trivial_estimates
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import LatentModel, ModelT, resolve_device
 from vsae.model.vsae import VSAE
@@ -218,7 +219,11 @@ def assess(imputer: Imputer[Any], parts: Split, folds: Sequence[Fold], seed: int
     if imputer.model.config.shrinkage:
         rows = training.in_proportion(training.withheld.any(1).nonzero()[:, 0])
         withheld = training.withheld[rows].cpu().numpy()
-        found = replace(found, estimates=held_out.withheld_estimates(imputer, *parts.data.rows(rows), withheld))
+        estimates = held_out.withheld_estimates(imputer, *parts.data.rows(rows), withheld)
+        every = training.in_proportion(torch.arange(training.rows, device=training.mask.device))
+        columns, mask = parts.data.rows(every)
+        shown = mask & ~training.withheld[every].cpu().numpy()
+        found = replace(found, estimates=estimates, trivial=trivial_estimates(imputer.schema, columns, shown))
     if not _has_widths(imputer):
         return found
     batches = _calibration_batches(imputer, training, seed)

@@ -55,6 +55,7 @@ class HeldOutPredictions:
     trained: Blocks = field(default_factory=dict)  # … and cells that were trained on, hidden for the purpose
     usual: Blocks = field(default_factory=dict)  # likewise after the refit, few of a row, which is else as it was
     sparse: Blocks = field(default_factory=dict)  # … and half of it: σ must be right where little is known, too
+    trivial: Estimates | None = None  # means and frequencies of what was not withheld, in all rows
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Calibration:
         surplus = {name: _surplus(held_out, [name]) for name in held_out.usual}
         surplus |= dict.fromkeys(numbers, _surplus(held_out, numbers))
         return cls(
-            Shrinkage() if held_out.estimates is None else Shrinkage.fit(schema, *held_out.estimates),
+            Shrinkage() if held_out.estimates is None else Shrinkage.fit(schema, *held_out.estimates, held_out.trivial),
             fit_residuals(usual, sparse, point_mass, _surplus(held_out, numbers)),
             {
                 name: math.exp(surplus[name]) * found.relative_error.view(-1, *schema.block[name].event).cpu()

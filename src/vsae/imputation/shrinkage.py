@@ -59,26 +59,30 @@ class Shrinkage:
     scaling: Mapping[str, PlattScaling] = field(default_factory=dict)  # of variables with levels
 
     @classmethod
-    def fit(cls, schema: Schema, columns: Columns, known: Mask, held: Mask, estimates: Estimates) -> Shrinkage:
-        """From what is known of some rows, of which `held`, (n, M) both, was hidden from the model."""
-        trivial, cells, vectors = {}, {}, {}
+    def fit(
+        cls,
+        schema: Schema,
+        columns: Columns,
+        known: Mask,
+        held: Mask,
+        estimates: Estimates,
+        trivial: Estimates | None = None,
+    ) -> Shrinkage:
+        """From what is known of some rows, of which `held`, (n, M) both, was hidden from the model; `trivial` estimates, if
+        they are given, are those of more rows."""
+        trivial = trivial_estimates(schema, columns, known & ~held) if trivial is None else trivial
+        cells, vectors = {}, {}
         for variable in schema.variables:
             if variable.family is Family.IMAGE:
                 continue
             x, at = np.asarray(columns[variable.name]), schema.attribute_of[variable.name]
             seen, hidden = x[known[:, at] & ~held[:, at]], held[:, at]
-            if variable.family in DISCRETE:
-                counts = np.bincount(seen.astype(int), minlength=variable.size) + 0.5
-                trivial[variable.name] = counts / counts.sum()
-            elif variable.family is Family.VECTOR:
-                trivial[variable.name] = seen.mean(axis=0, keepdims=True) if len(seen) else np.zeros((1, variable.size))
+            if variable.family is Family.VECTOR:
                 std = np.std(seen, axis=0) if len(seen) else np.zeros(variable.size)
                 truth, estimate = (part[hidden] - trivial[variable.name] for part in (x, estimates[variable.name]))
                 vectors[variable.name] = _weight_of_vector(truth, estimate, std)
-                continue
             else:
-                trivial[variable.name] = np.asarray(seen.mean() if len(seen) else 0.0, dtype=np.float64)
-            cells[variable.name] = x[hidden], estimates[variable.name][hidden]
+                cells[variable.name] = x[hidden], estimates[variable.name][hidden]
         levels = {v.name for v in schema.variables if v.family in DISCRETE}
         weight, nats = _weights_of_numbers({n: c for n, c in cells.items() if n not in levels}, trivial)
         weight_of_levels, more = _weights_of_levels({n: c for n, c in cells.items() if n in levels}, trivial)
@@ -111,6 +115,23 @@ class Shrinkage:
     def from_json(cls, data: Mapping[str, Any]) -> Shrinkage:
         trivial = {n: np.asarray(x, dtype=np.float64) for n, x in data["trivial"].items()}
         return cls(trivial, dict(data["weight"]), {n: PlattScaling(*line) for n, line in data["scaling"].items()})
+
+
+def trivial_estimates(schema: Schema, columns: Columns, known: Mask) -> dict[str, NDArray[np.float64]]:
+    """Means, and frequencies of levels, of what is known, (n, M)."""
+    trivial: dict[str, NDArray[np.float64]] = {}
+    for variable in schema.variables:
+        if variable.family is Family.IMAGE:
+            continue
+        seen = np.asarray(columns[variable.name])[known[:, schema.attribute_of[variable.name]]]
+        if variable.family in DISCRETE:
+            counts = np.bincount(seen.astype(int), minlength=variable.size) + 0.5
+            trivial[variable.name] = counts / counts.sum()
+        elif variable.family is Family.VECTOR:
+            trivial[variable.name] = seen.mean(axis=0, keepdims=True) if len(seen) else np.zeros((1, variable.size))
+        else:
+            trivial[variable.name] = np.asarray(seen.mean() if len(seen) else 0.0, dtype=np.float64)
+    return trivial
 
 
 class PlattScaling(NamedTuple):

@@ -33,7 +33,7 @@ def test_steps_grow_more_slowly_than_rows_and_are_bounded(effort):
 
 def test_a_batch_of_a_wide_table_has_fewer_rows_but_some():
     sizes = [config_for(schema_of(columns), 1000).batch_size for columns in (10, 500, 2000, 10_000)]
-    assert sizes == [256, 131, 32, 32]
+    assert sizes == [128, 128, 32, 32]
 
 
 def test_evaluations_are_as_many_whatever_the_steps():

@@ -68,8 +68,8 @@ class Shrinkage:
         estimates: Estimates,
         trivial: Estimates | None = None,
     ) -> Shrinkage:
-        """From what is known of some rows, of which `held`, (n, M) both, was hidden from the model; `trivial` estimates, if
-        they are given, are those of more rows."""
+        """From what is known of some rows, of which `held`, (n, M) both, was hidden from the model; `trivial`, if it is
+        given, is that of more rows."""
         trivial = trivial_estimates(schema, columns, known & ~held) if trivial is None else trivial
         cells, vectors = {}, {}
         for variable in schema.variables:

@@ -80,7 +80,8 @@ class _Input(nn.Module):
 
 def _side_by_side(parts: list[Tensor]) -> Tensor:
     """Parts that members share, (1, B, …), beside those they do not, (E, B, …)."""
-    leading = torch.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    # not torch.broadcast_shapes, which imports torch's compiler
+    leading = [max(sizes) for sizes in zip(*(part.shape[:-1] for part in parts), strict=True)]
     return torch.cat([part.expand(*leading, -1) for part in parts], dim=-1)
 
 

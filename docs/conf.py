@@ -45,10 +45,12 @@ pygments_dark_style = "github-dark"
 
 def _inline_math(writer: Any, node: Any) -> None:
     writer.body.append(tex2mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
 
 
 def _block_math(writer: Any, node: Any) -> None:
     writer.body.append(f'<div class="equation">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
 
 
 class Commands(SphinxDirective):

@@ -111,7 +111,7 @@ def few_steps(monkeypatch) -> int:
     def config(schema: Schema, rows: int, effort: Effort = "default", **changes: Any) -> VSAEConfig:
         return config_for(schema, rows, effort, **{"steps": steps, "evaluate_every": 5, **changes})
 
-    monkeypatch.setattr("vsae.estimator.config_for", config)
+    monkeypatch.setattr("vsae.estimator.settings.config_for", config)
     return steps
 
 

@@ -30,8 +30,8 @@ def page(results: Path) -> str | None:
     return f"""{MADE.format(source="results/evaluate.jsonl")}
 # Is what evaluate says right?
 
-[How good is it on my table?](how-good.md) shows how `evaluate` is used, and what it does. Here its predictions are compared
-with errors on cells that were truly hidden.
+[How good is it on my table?](how-good.md) shows how `evaluate` is used, and what it does. Here its predictions are
+compared with errors on cells that were truly hidden.
 
 {_protocol(rows)}
 

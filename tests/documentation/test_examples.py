@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conftest import SHORT
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -67,4 +68,5 @@ def test_all_examples_are_run_and_say_how():
     assert names == SCRIPTS.keys() | ELSEWHERE
     for name in names:
         text = (EXAMPLES / f"{name}.py").read_text()
-        assert text.startswith('"""') and f"python examples/{name}.py" in text, name
+        assert text.startswith('"""'), name
+        assert f"python examples/{name}.py" in text, name

@@ -1,11 +1,8 @@
 """The first screen of the README: what it is, the two commands, ten lines of Python."""
 
 import re
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-from pages import blocks, read
+from documents import blocks, read
 
 SCREEN = 40  # lines
 

@@ -1,7 +1,8 @@
 """What README and docs show is run, page by page and in order, and prints what it says.
 
-Python is run as it stands, with fewer training steps; so are commands of `vsae`. Other commands are looked up: targets of
-make, benchmarks and their options, extras of the package, scripts. What cannot be run says why: <!-- not run: … -->.
+Python is run as it stands, with fewer training steps; so are commands of `vsae`. Other commands are looked up:
+targets of make, benchmarks and their options, extras of the package, scripts. What cannot be run says why:
+<!-- not run: … -->.
 """
 
 from __future__ import annotations
@@ -11,16 +12,13 @@ import io
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from pages import NAMES, ROOT, RUN, SHOWN, Block, blocks, read
+from documents import NAMES, ROOT, RUN, SHOWN, Block, blocks, read
 
 SHOWING = [name for name in NAMES if any(block.runs for block in blocks(read(name)))]
 NEEDED = {"pandas", "polars", "pyarrow", "statsmodels", "openpyxl", "PIL"}  # extras and the user's choice
@@ -36,7 +34,8 @@ def test_all_code_is_run_or_says_why_not(name):
 
 
 def test_a_block_without_a_word_is_found():
-    (bare, told, printed) = blocks("```bash\nls\n```\n\n<!-- not run: no such shell -->\n```fish\nls\n```\n<!-- prints -->\n```text\na\n```\n")
+    told = "<!-- not run: no such shell -->\n```fish\nls\n```\n"
+    bare, told, printed = blocks(f"```bash\nls\n```\n\n{told}<!-- prints -->\n```text\na\n```\n")
     assert (bare.language, bare.mark, bare.line) == ("bash", None, 1)
     assert (told.mark, told.reason, printed.mark) == ("not run", "no such shell", "prints")
 
@@ -110,7 +109,7 @@ def _vsae(arguments: list[str], place: str) -> str:
 
 
 def _r(block: Block, place: str, names: dict[str, Any], request: pytest.FixtureRequest) -> str:
-    request.getfixturevalue("mice")  # or skip
+    request.getfixturevalue("r_packages")("mice")  # or skip
     Path("block.R").write_text(block.text)
     done = subprocess.run(["Rscript", "block.R"], capture_output=True, text=True)
     assert done.returncode == 0, f"{place}: {done.stderr}"
@@ -134,15 +133,16 @@ def _pip(arguments: list[str], place: str) -> None:
     extras = set(re.findall(r"^(\w+) = \[", read("pyproject.toml"), re.MULTILINE))
     (asked,) = arguments[1:]
     assert arguments[0] == "install", place
-    name, named = re.fullmatch(r"(\.|vsae)(?:\[(.*)\])?", asked).groups()
-    assert name and set((named or "").split(",")) - {""} <= extras, f"{place}: {asked}"
+    (named,) = re.fullmatch(r"(?:\.|vsae)(?:\[(.*)\])?", asked).groups()
+    assert set((named or "").split(",")) - {""} <= extras, f"{place}: {asked}"
 
 
 def _python_command(arguments: list[str], place: str) -> None:
     if arguments[:2] != ["-m", "benchmarks"]:
         (script,) = arguments
-        assert script.startswith("examples/") and (ROOT / script).exists(), f"{place}: {script}"
-        return  # the tests run all examples
+        assert (ROOT / script).exists(), f"{place}: {script}"
+        assert script.startswith("examples/"), f"{place}: {script}"  # all of which the tests run
+        return
     if name := next(iter(arguments[2:]), None):
         options = {each.split("=")[0] for each in arguments[3:] if each.startswith("--")}
         assert options <= _options(name), f"{place}: {name} has no {options - _options(name)}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from documents import NAMES, ROOT, blocks, read
 
 _LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)|<(?:img|a)\b[^>]*(?:src|href)=\"(?P<attribute>[^\"]+)\"")
@@ -51,12 +50,7 @@ def test_no_link_is_dead(name):
 
 
 def test_dead_links_are_found():
-    text = "# A: b, c
-[x](none.md) [y](LICENSE) [w](#a) ![v](docs/none.png) `[u](none.md)`
-```text
-[t](no)
-```
-"
+    text = "# A: b, c\n[x](none.md) [y](LICENSE) [w](#a) ![v](docs/none.png) `[u](none.md)`\n```text\n[t](no)\n```\n"
     assert dead("README.md", text) == ["none.md", "#a", "docs/none.png"]
     assert anchors(text) == {"a-b-c"}
 

@@ -78,4 +78,4 @@ peers: $(INSTALLED)
 	$(BIN)/python -m benchmarks environments $(PEERS)
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-wheel dist .peers .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-wheel dist build .peers .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,7 +19,7 @@ version = release = vsae.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_*"]
-nitpicky = False  # types of other libraries have no page here
+smartquotes = False  # options and quoted text stay as they are typed
 
 myst_heading_anchors = 4  # links to headings, as on code hosts
 myst_fence_as_directive = ["math"]  # ```math, which code hosts draw, too
@@ -71,7 +71,7 @@ def _described(name: str, command: Any) -> Iterator[str]:
     yield from ("| | |", "|---|---|")
     for each in command.params:
         if each.param_type_name == "argument":
-            names = f"`{each.name.upper()}`"
+            names = f"`{each.metavar or each.name.upper()}`".replace("|", "\\|")
         else:
             names = ", ".join(f"`{option}`" for option in (*each.opts, *each.secondary_opts))
         said = " ".join((each.help or "").split()).replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")

@@ -56,8 +56,8 @@ class VSAEImputer(EvaluationMixin, MissingnessMixin, GenerationMixin):
         array, as `sample_weight`. Rows with weight 0 are imputed, and not learned from.
     groups : column, optional
         A column that names the group of each row, such as a patient; it is not modelled. A missing cell is then also
-        predicted from the other rows of its group in the same table: see docs/groups.md. Groups that `fit` has not seen
-        are as good as those that it has.
+        predicted from the other rows of its group in the same table: see docs/weights-and-groups.md. Groups that `fit`
+        has not seen are as good as those that it has.
     order : column, optional
         A column by which the rows of a group follow one another, such as a date; the nearest values before and after a
         missing cell then help to predict it.

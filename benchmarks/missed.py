@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from benchmarks.markup import MADE, count_of, markdown
+from benchmarks.markup import MADE, count_of, markdown, paragraph
 
 _VERDICT = re.compile(r"^\| (?P<asked>.+) \| (?P<found>.+) \| (?P<met>yes|\*\*no\*\*) \|$")
 _HEADING = re.compile(r"^\| asked.* \| found \| met \|$")
@@ -13,20 +13,29 @@ _HEADING = re.compile(r"^\| asked.* \| found \| met \|$")
 
 def page(texts: Mapping[str, str]) -> str:
     """From the texts of the other pages by their names."""
-    lines, asked = [], 0
+    sections, asked, missed = [], 0, 0
     for name, text in texts.items():
         title = text.split("\n# ", 1)[1].split("\n", 1)[0]
         found = verdicts(text)
-        asked += len(found)
-        lines += [[f"[{title}]({name})", figure, value] for figure, value, met in found if not met]
-    return f"""{MADE.format(source="the other pages that it makes")}
-# What was missed
-
-The measured pages say which figures are asked for, and whether they are reached. Of {count_of(asked, "figure")} with a
-verdict, {len(lines)} are not; these are all of them.
-
-{markdown(["page", "asked", "found"], lines).replace("--:", "---")}
-"""
+        lines = [[figure, value] for figure, value, met in found if not met]
+        asked, missed = asked + len(found), missed + len(lines)
+        if lines:
+            table = markdown(["asked", "found"], lines).replace("--:", "---")
+            sections.append(
+                f"## {title}\n\n{table}\n\n[The page]({name}) has what was reached, and how it was measured.\n"
+            )
+    return "\n".join(
+        [
+            MADE.format(source="the other pages that it makes"),
+            "# What was missed\n",
+            paragraph(
+                "The measured pages say which figures are asked for, and whether they are reached. Of",
+                f"{count_of(asked, 'figure')} with a verdict, {missed} are not; these are all of them.",
+            ),
+            "",
+            *sections,
+        ]
+    )
 
 
 def verdicts(text: str) -> list[tuple[str, str, bool]]:

@@ -33,6 +33,7 @@ napoleon_google_docstring = False
 html_theme = "furo"
 html_title = "vsae"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_copy_source = False

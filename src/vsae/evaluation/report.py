@@ -7,10 +7,11 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 OURS, TRIVIAL = "vsae", "mean/mode"
 _MOST_NAMED = 20  # columns in a sentence
@@ -33,6 +34,16 @@ class ColumnEvaluation:
     predictable: bool  # better than mean, mode or frequencies, beyond chance
 
 
+class HiddenCells(NamedTuple):
+    """Some hidden cells of one column, (h,) each: numbers in units of the column, or codes of levels."""
+
+    truth: NDArray[np.float64]
+    filled: NDArray[np.float64]
+    low: NDArray[np.float64]  # ends of the 90 % interval of a number
+    high: NDArray[np.float64]
+    confidence: NDArray[np.float64]  # probability of the level that is filled in; NaN for numbers
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """How good a model is on a table: errors on known cells that were hidden, and that it was not fitted on.
@@ -45,6 +56,7 @@ class Evaluation:
     seconds: Mapping[str, float]  # of all fits and predictions, by method
     repeats: int
     holdout: float  # share of the known cells hidden in each
+    cells: Mapping[Any, HiddenCells] = field(default_factory=dict, repr=False, compare=False)  # to look at, by column
 
     def __getitem__(self, column: Any) -> ColumnEvaluation:
         for found in self.columns:
@@ -127,7 +139,7 @@ class Evaluation:
             "In 90 %: share of the numbers that lie in their 90 % interval.",
             "Sure: mean probability of the levels that are filled in, to compare with 1 - share wrong.",
         )
-        lines = [" ".join(said), *self._compared(), *self._calibration()]
+        lines = [" ".join(said), *self._compared(), *self.calibration_in_words()]
         if hopeless := [found.column for found in self.columns if not found.predictable]:
             lines.append(f"No better than mean or mode, as far as these cells tell: {_named(hopeless)}.")
         if self.left_out:
@@ -146,7 +158,7 @@ class Evaluation:
             lines.append(f"All columns together, error / that of mean and mode: {ratios}.")
         return lines
 
-    def _calibration(self) -> list[str]:
+    def calibration_in_words(self) -> list[str]:
         """Pooled over cells."""
         numbers = [(found.cells, found.coverage) for found in self.columns if found.coverage is not None]
         levels = [(f.cells, f.confidence, 1 - f.errors[OURS]) for f in self.columns if f.confidence is not None]

@@ -34,6 +34,13 @@ class ColumnEvaluation:
     predictable: bool  # better than mean, mode or frequencies, beyond chance
 
 
+class Right(NamedTuple):
+    """How often levels are right, and how often they are said to be."""
+
+    share: float
+    said: float
+
+
 class HiddenCells(NamedTuple):
     """Some hidden cells of one column, (h,) each: numbers in units of the column, or codes of levels."""
 
@@ -139,7 +146,7 @@ class Evaluation:
             "In 90 %: share of the numbers that lie in their 90 % interval.",
             "Sure: mean probability of the levels that are filled in, to compare with 1 - share wrong.",
         )
-        lines = [" ".join(said), *self._compared(), *self.calibration_in_words()]
+        lines = [" ".join(said), *self._compared(), *self._calibration()]
         if hopeless := [found.column for found in self.columns if not found.predictable]:
             lines.append(f"No better than mean or mode, as far as these cells tell: {_named(hopeless)}.")
         if self.left_out:
@@ -158,20 +165,33 @@ class Evaluation:
             lines.append(f"All columns together, error / that of mean and mode: {ratios}.")
         return lines
 
-    def calibration_in_words(self) -> list[str]:
-        """Pooled over cells."""
+    @property
+    def coverage(self) -> dict[float, float]:
+        """Of the hidden numbers of all columns, the share inside intervals of a level; empty if there are none."""
         numbers = [(found.cells, found.coverage) for found in self.columns if found.coverage is not None]
+        cells = sum(count for count, _ in numbers)
+        levels = numbers[0][1] if numbers else ()
+        return {level: sum(count * covered[level] for count, covered in numbers) / cells for level in levels}
+
+    @property
+    def right(self) -> Right | None:
+        """Of the hidden levels of all columns; None if there are none."""
         levels = [(f.cells, f.confidence, 1 - f.errors[OURS]) for f in self.columns if f.confidence is not None]
+        cells = sum(count for count, *_ in levels)
+        if not levels:
+            return None
+        said, share = (sum(line[0] * line[i] for line in levels) / cells for i in (1, 2))
+        return Right(share, said)
+
+    def _calibration(self) -> list[str]:
         lines = []
-        if numbers:
-            cells = sum(count for count, _ in numbers)
-            shares = {level: sum(count * covered[level] for count, covered in numbers) / cells for level in (0.5, 0.9)}
+        if shares := self.coverage:
             shown = " and ".join(f"{share:.0%} in {level:.0%} intervals" for level, share in shares.items())
             lines.append(f"Of the hidden numbers, {shown} of theirs.")
-        if levels:
-            cells = sum(count for count, *_ in levels)
-            sure, right = (sum(line[0] * line[i] for line in levels) / cells for i in (1, 2))
-            lines.append(f"Levels are right in {right:.0%} of the cells, and are said to be in {sure:.0%}.")
+        if self.right:
+            lines.append(
+                f"Levels are right in {self.right.share:.0%} of the cells, and are said to be in {self.right.said:.0%}."
+            )
         return lines
 
 

@@ -21,6 +21,7 @@ Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Cells = Mapping[str, NDArray[Any]]
 _BINS = 28
+_WHOLE = 4  # whole numbers share a bin, at most; if more of them would, bins need not hold whole ones
 _TAIL = 0.005  # of the values, on either side, are shown at the ends
 _MOST_LEVELS = 10  # shown one by one
 _INTERVAL = (0.05, 0.95)
@@ -112,10 +113,11 @@ def _edges(seen: Numbers, drawn: Numbers, whole: bool) -> Numbers:
     """Of bins of equal width over what is observed and drawn, the last thousandths left out; whole numbers whole."""
     ends = [np.quantile(x, (_TAIL, 1 - _TAIL)) for x in (seen, drawn) if len(x)]
     low, high = float(min(e[0] for e in ends)), float(max(e[1] for e in ends))
-    if whole:
+    if whole and high - low < _WHOLE * _BINS:
         low, high = np.floor(low) - 0.5, np.ceil(high) + 0.5
         step = max(1.0, np.ceil((high - low) / _BINS))
-        return np.arange(low, high + step, step)
+        bins = np.ceil((high - low) / step)
+        return low - np.floor((bins * step - (high - low)) / 2) + step * np.arange(bins + 1)
     if not low < high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, _BINS + 1)
@@ -193,9 +195,10 @@ def _cramer(a: Integers, b: Integers) -> float:
 
 
 class Uncertainty(NamedTuple):
-    """Of the missing cells of a column, (m,): 0 if the model is sure; 1 if it knows no more than without the row.
+    """Of the missing cells of a column, (m,): 0 if the model is sure; 1 if it knows little more than nothing.
 
-    Numbers: width of the 90 % interval / that of the observed cells. Levels: probability of the others / their share.
+    Numbers: width of the 90 % interval / that of the observed cells. Levels: probability of the others, relative to
+    that if all levels were equally likely.
     """
 
     plan: ColumnPlan
@@ -211,8 +214,7 @@ def uncertainty(completed: Completed, plan: ColumnPlan, low: Numbers, high: Numb
     rows, seen = np.flatnonzero(completed.missing(plan)), completed.seen(plan)
     if plan.levels:
         best = chances[rows].max(axis=1)
-        common = np.bincount(seen.astype(np.int64)).max() / max(1, len(seen))
-        relative = (1 - best) / max(1 - common, 1e-9)
+        relative = (1 - best) / max(1 - 1 / len(plan.levels), 1e-9)
         return Uncertainty(plan, rows, relative, best, best, chances[rows].argmax(axis=1))
     usual = np.subtract(*np.quantile(seen, _INTERVAL[::-1]))
     relative = (high - low)[rows] / max(usual, 1e-12 + 1e-9 * np.abs(seen).max())

@@ -35,7 +35,8 @@ def training(records: Sequence[Mapping[str, Any]], best: Sequence[int]) -> Train
         rows = [np.atleast_1d(np.array(record.get(name, np.nan), dtype=np.float64)) for record in records]
         return np.stack(rows) if rows else np.zeros((0, 1))
 
-    terms = {said: lines(name).mean(axis=1) for name, said in TERMS.items() if records and name in records[0]}
+    found = {said: lines(name).mean(axis=1) for name, said in TERMS.items() if records and name in records[0]}
+    terms = {said: line for said, line in found.items() if line.any()}  # one that is switched off is 0
     return Training(np.array([record["step"] for record in records], dtype=np.float64), lines("score"), terms, [*best])
 
 

@@ -112,7 +112,7 @@ def _levels(found: Distribution) -> str:
         for share, offset, kind in ((o, 2, "o-bar"), (d, 10, "i-fill")):
             width = max(0.5, plot.x(float(share)) - label)
             plot.add(f'<rect class="{kind}" x="{label}" y="{y + offset}" width="{width:.1f}" height="7"/>')
-        plot.label(280, y + 14, percent(float(d)), "end")
+        plot.label(280, y + 17, percent(float(d)), "end i-text")
         plot.hover(0, y, 280, line, f"{level}: observed {percent(float(o))}, drawn {percent(float(d))}")
     return plot.svg(f"Observed and drawn levels of {found.plan.label}")
 
@@ -160,14 +160,14 @@ def reliability(cells: Sequence[HiddenCells]) -> str:
         plot.add(f'<circle class="i-dot" cx="{plot.x(x):.1f}" cy="{plot.y(y):.1f}" r="4"/>')
         said = f"sure to {percent(x)}: right in {percent(y)} of {count} cells"
         plot.hover(plot.x(x) - 9, plot.y(y) - 9, 18, 18, said)
-    return plot.svg("Probabilities of levels against the share that is right", "medium")
+    return plot.svg("Probabilities of levels against the share that is right", "small")
 
 
 def pair(found: Pair) -> str:
     rng = np.random.default_rng(0)
     both = np.concatenate([found.observed, found.drawn])
     spans = [_span(plan, both[:, k]) for k, plan in enumerate((found.x, found.y))]
-    plot = Plot(spans[0], spans[1], 280, 220, 52, 34)
+    plot = Plot(spans[0], spans[1], 280, 222, 52, 36)
     y_at, x_at = (_axis_ticks(plan, *span) for plan, span in zip((found.y, found.x), spans[::-1], strict=True))
     plot.y_axis(y_at, _axis_shown(found.y, 8))
     plot.x_axis(x_at, _axis_shown(found.x, max(4, 44 // max(1, len(x_at)))), cut(found.x.label, 34))
@@ -228,11 +228,10 @@ def terms(found: Training) -> str:
     values = np.concatenate([x[np.isfinite(x)] for x in found.terms.values()] or [np.zeros(1)])
     low, high = (float(q) for q in np.quantile(values, (0.01, 1)))
     plot = _over_steps(found, low, high, "terms of the bound, nats a row")
-    for k, (name, line) in enumerate(found.terms.items()):
+    for k, line in enumerate(found.terms.values()):
         points = [(s, min(max(v, low), high)) for s, v in zip(found.step.tolist(), line.tolist(), strict=True) if v == v]
         if points:
             plot.line(points, f"t{k} thin")
-            plot.label(plot.width - 2, plot.y(points[-1][1]) - 4, name, f"end t{k}-text")
     return plot.svg("Terms of the bound over the training", "medium")
 
 

@@ -23,6 +23,7 @@ from vsae.report.markup import (
     text,
     words,
 )
+from vsae.report.missing_sections import calibration
 
 _OPEN = 12  # columns whose figures are seen at once
 _SURE_END = 1.5  # relative uncertainty at the right end of a line
@@ -77,7 +78,7 @@ def hidden(found: Findings) -> str:
     said = paragraph(
         f"{percent(evaluation.holdout)} of the known cells were hidden {times}, as the table hides its own, and a new "
         "model that had not seen them was asked for them.",
-        *evaluation.calibration_in_words(),
+        *calibration(evaluation),
     )
     aside = paragraph(
         "Cells that are missing because of their own value may be further off than known ones.", kind="aside"
@@ -85,14 +86,14 @@ def hidden(found: Findings) -> str:
     out = said + aside + _errors(evaluation)
     if numbers:
         legend = (
-            '<h3>Numbers: what a hidden cell holds, and the 90 % interval that was said of it</h3><p class="legend">'
+            '<h3>Numbers: what a hidden cell holds, and the 90% interval that was said of it</h3><p class="legend">'
             '<span>inside its interval</span><span class="i">outside</span></p>'
         )
         shown = [
             card(
                 c.column,
                 charts.hidden_numbers(evaluation.cells[c.column], by_label[c.column]),
-                f"{percent((c.coverage or {})[0.9])} of {c.cells:,} cells lie in their 90 % interval",
+                f"{percent((c.coverage or {})[0.9])} of {c.cells:,} cells lie in their 90% interval",
             )
             for c in numbers
             if c.column in evaluation.cells
@@ -102,7 +103,7 @@ def hidden(found: Findings) -> str:
         out += (
             "<h3>Levels: how sure the model is, and how often it is right</h3>"
             + charts.reliability(levels)
-            + paragraph("On the dashed line, probabilities are as often right as they say. Bars are 95 % intervals.", kind="legend")
+            + paragraph("On the dashed line, probabilities are as often right as they say. Bars are 95% intervals.", kind="legend")
         )
     return out
 
@@ -128,20 +129,21 @@ def _errors(found: Evaluation) -> str:
             )
         )  # fmt: skip
     shown = [OURS if m == OURS else m for m in methods]
-    headings = ["column", "error", "cells", *shown, "±", "in 90 %", "sure", ""]
+    headings = ["column", "error", "cells", *shown, "±", "in 90%", "sure", ""]
     note = (
         "NRMSE: root mean squared error / standard deviation, 1 is no better than the mean. ±: standard error of ours. In "
-        "90 %: numbers inside their interval. Sure: mean probability of the levels filled in. The lowest error is bold."
+        "90%: numbers inside their interval. Sure: mean probability of the levels filled in. The lowest error is bold."
     )
-    return f'<h3>Errors on hidden cells</h3><div class="tall">{table(headings, lines)}</div>{paragraph(note, kind="legend")}'
+    return f'<h3>Errors on hidden cells</h3>{table(headings, lines)}{paragraph(note, kind="legend")}'
 
 
 def unsure(found: Findings) -> str:
     if not found.uncertainty:
         return paragraph("No cell is filled.")
     said = paragraph(
-        "Uncertainty is relative: 0 is sure; 1 is no more than the column itself tells without its row (numbers: width of "
-        "the 90 % interval / that of the observed values; levels: probability of all others / their share).",
+        "Uncertainty is relative, and 0 is sure. Numbers: the width of the 90% interval / that of the observed values, so 1 "
+        "is no more than the column tells without the row. Levels: the probability of all levels but the one filled in, "
+        "so that 1 is that all are equally likely.",
         f"It was computed for {found.drawn_rows:,} rows." if found.drawn_rows < found.rows else "",
     )
     lines = [
@@ -155,18 +157,18 @@ def unsure(found: Findings) -> str:
                            number_cell(cell.relative, f"{cell.relative:.2f}")])
         for cell in found.unsure
     ]  # fmt: skip
-    listing = table(["column", "row", "filled with", "90 % interval", "uncertainty"], cells)
+    listing = table(["column", "row", "filled with", "interval or probability", "uncertainty"], cells)
     return (
-        f'{said}<h3>By column</h3><div class="tall">{columns}</div><h3>The cells it is least sure of</h3>'
+        f'{said}<h3>By column</h3>{columns}<h3>The cells it is least sure of</h3>'
         f"{paragraph('At most five of each column, by row' + (' of the index' if found.named_rows else ', counted from 1') + '.')}"
-        f'<div class="tall">{listing}</div>'
+        f"{listing}"
     )
 
 
 def _spread(found: Uncertainty) -> Cell:
     low, middle, high = (100 * min(float(q), _SURE_END) / _SURE_END for q in np.quantile(found.relative, (0.1, 0.5, 0.9)))
     line = f'<i style="left:{low:.1f}%;width:{max(0.5, high - low):.1f}%"></i><b style="left:{middle:.1f}%"></b>'
-    return Cell(f'<span class="sure">{line}</span>', middle)
+    return Cell(f'<span class="sure">{line}</span>', middle, right=False)
 
 
 def training(found: Findings) -> str:
@@ -176,7 +178,9 @@ def training(found: Findings) -> str:
         "Left, the error on cells that training did not see, a line a member; rings mark the weights that were kept. Right, "
         "the terms of the bound that is maximised."
     )
-    return f'{said}<div class="two">{charts.scores(found.training)}{charts.terms(found.training)}</div>'
+    terms = "".join(f'<span class="t{k}">{text(name)}</span>' for k, name in enumerate(found.training.terms))
+    right = f'<div>{charts.terms(found.training)}<p class="legend">{terms}</p></div>'
+    return f'{said}<div class="two">{charts.scores(found.training)}{right}</div>'
 
 
 def done(found: Findings) -> str:

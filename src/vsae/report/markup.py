@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 _UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+_TALL = 24  # lines, beyond which a table scrolls
+
+
 def text(value: Any) -> str:
     r"""
     >>> print(text("<b> & \x1b"))
@@ -54,12 +57,12 @@ def number(x: float) -> str:
 def percent(share: float) -> str:
     """
     >>> percent(0.123), percent(0.0004), percent(0), percent(1)
-    ('12 %', '0.04 %', '0 %', '100 %')
+    ('12%', '0.04%', '0%', '100%')
     """
     if math.isnan(share):
         return ""
     p = 100 * share
-    return f"{p:.0f} %" if p >= 9.95 or p == 0 else f"{p:.1f} %" if p >= 0.095 else f"{p:.1g} %"
+    return f"{p:.0f}%" if p >= 9.95 or p == 0 else f"{p:.1f}%" if p >= 0.095 else f"{p:.1g}%"
 
 
 def paragraph(*sentences: str, kind: str = "") -> str:
@@ -76,6 +79,7 @@ class Cell(NamedTuple):
 
     shown: str  # HTML
     value: float | None = None  # None: a text
+    right: bool = True  # where a number stands
 
 
 def name_cell(label: Any) -> Cell:
@@ -98,21 +102,28 @@ def table(
     headings: Sequence[str], lines: Iterable[tuple[Any, Sequence[Cell]]], *, caption: str = "", kind: str = ""
 ) -> str:
     """Lines, each with the column of the user's table that it is about, by which lines are filtered."""
-    head = "".join(f'<th scope="col">{text(heading)}</th>' for heading in headings)
-    body = []
+    lines, body = list(lines), []
+    first = lines[0][1] if lines else [Cell("")] * len(headings)
+    head = "".join(
+        f'<th scope="col"{_side(cell)}>{text(heading)}</th>' for heading, cell in zip(headings, first, strict=True)
+    )
     for about, cells in lines:
         shown = "".join(
             f"<td>{cell.shown}</td>"
             if cell.value is None
-            else f'<td class="r" data-v="{cell.value if math.isfinite(cell.value) else ""}">{cell.shown}</td>'
+            else f'<td{_side(cell)} data-v="{cell.value if math.isfinite(cell.value) else ""}">{cell.shown}</td>'
             for cell in cells
         )
         body.append(f"<tr{attribute('data-column', about)}>{shown}</tr>")
     said = f"<caption>{words(caption)}</caption>" if caption else ""
     return (
-        f'<div class="scroll"><table class="sortable {kind}">{said}<thead><tr>{head}</tr></thead>'
+        f'<div class="scroll{" tall" if len(lines) > _TALL else ""}"><table class="sortable {kind}">{said}<thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )
+
+
+def _side(cell: Cell) -> str:
+    return ' class="r"' if cell.value is not None and cell.right else ""
 
 
 def card(label: Any, body: str, note: str = "", *, kind: str = "") -> str:

@@ -69,11 +69,28 @@ def _in_short(found: Findings) -> list[str]:
 def _trust(found: Evaluation | None) -> list[str]:
     if found is None:
         return ["How good the filled values are was not measured for this report."]
-    said = found.calibration_in_words()
+    said = calibration(found)
     hopeless = [str(column.column) for column in found.columns if not column.predictable]
     if hopeless:
         said.append(f"No better than mean or mode, as far as hidden cells tell: {listed(hopeless)}.")
-    return [f"Known cells that were hidden again: {sentence}" if not i else sentence for i, sentence in enumerate(said)]
+    return said
+
+
+def calibration(found: Evaluation) -> list[str]:
+    """Whether intervals and probabilities are what they say, over all hidden cells."""
+    covered, right = found.coverage, found.right
+    said = []
+    if covered:
+        said.append(
+            f"Of the known numbers that were hidden again, {percent(covered[0.9])} lie in their 90% interval, and "
+            f"{percent(covered[0.5])} in their 50% interval."
+        )
+    if right:
+        said.append(
+            f"Of the known levels that were hidden again, {percent(right.share)} are right; the model says "
+            f"{percent(right.said)}."
+        )
+    return said
 
 
 def listed(names: list[str]) -> str:
@@ -102,7 +119,7 @@ def _columns(found: Findings) -> str:
             )
         )  # fmt: skip
     headings = ["column", "taken for", "because", "values", "missing", "cells", "became"]
-    return f'<h3>Columns</h3><div class="tall">{table(headings, lines)}</div>'
+    return f'<h3>Columns</h3>{table(headings, lines)}'
 
 
 def matrix(found: Findings) -> str:
@@ -174,7 +191,7 @@ def _group_table(found: Findings, shares: Shares) -> str:
         for j in order
     )
     return (
-        f'<div class="scroll tall"><table class="heat sortable"><thead><tr><th>column</th>{heads}</tr></thead>'
+        f'<div class="scroll{" tall" if len(order) > 24 else ""}"><table class="heat sortable"><thead><tr><th>column</th>{heads}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -186,7 +203,7 @@ def mechanism(found: Findings) -> str:
     order = sorted(report.columns, key=lambda column: -(column.others_gain or 0))
     said = paragraph(
         "What goes with a missing cell, at equal others: the change of the log odds of being missing, per standard "
-        "deviation of a number, for a level against the rest, or where another cell is missing, with 95 % intervals. "
+        "deviation of a number, for a level against the rest, or where another cell is missing, with 95% intervals. "
         "Blue effects stay clear of 0 when allowing for all that were tried. An effect is no cause."
     )
     little = str(report).splitlines()[-1] if report.little is not None else ""
@@ -216,12 +233,16 @@ def _effect(effect: Effect) -> str:
     unit = "" if effect.mask or effect.level is not None else " is high"
     low, at, high = (100 * (max(-_WIDEST, min(_WIDEST, x)) + _WIDEST) / (2 * _WIDEST) for x in
                      (effect.low, effect.log_odds, effect.high))  # fmt: skip
-    said = f"{effect.log_odds:+.2f}, 95 % interval {effect.low:+.2f} to {effect.high:+.2f}"
+    said = f"{signed(effect.log_odds)}, 95% interval {signed(effect.low)} to {signed(effect.high)}"
     return (
         f'<div class="effect{" clear" if effect.clear else ""}"{attribute("data-t", said)}><span>{name}{what}{unit}</span>'
         f'<span class="ci"><i style="left:{low:.1f}%;width:{max(0.0, high - low):.1f}%"></i>'
-        f'<b style="left:{at:.1f}%"></b></span><span class="v">{effect.log_odds:+.2f}</span></div>'
+        f'<b style="left:{at:.1f}%"></b></span><span class="v">{signed(effect.log_odds)}</span></div>'
     )
+
+
+def signed(x: float) -> str:
+    return f"{x:+.2f}".replace("-", "−")
 
 
 def flux(found: Findings) -> str:
@@ -239,7 +260,7 @@ def flux(found: Findings) -> str:
                      number_cell(float(shown.outflux[j]), f"{shown.outflux[j]:.2f}")])
         for j in np.argsort(-shown.influx, kind="stable").tolist()
     ]  # fmt: skip
-    listing = f'<div class="tall">{table(["column", "missing", "influx", "outflux"], lines)}</div>'
+    listing = table(["column", "missing", "influx", "outflux"], lines)
     return f'{said}<div class="two"><div>{charts.flux(shown, labels, missingness.share)}</div>{listing}</div>'
 
 

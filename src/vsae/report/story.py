@@ -19,17 +19,17 @@ _PUT = {
     "draw": "one draw of all missing cells of a row together",
 }
 _KINDS = {
-    "binary": "it has two values",
-    "categorical": "it has few distinct values without an order",
-    "ordinal": "its values are few and have an order",
-    "count": "its values are whole numbers from 0 on",
-    "integer": "its values are whole numbers",
-    "positive": "its values are above 0 and skewed, less so on a logarithmic scale",
-    "real": "its values are numbers",
-    "date": "its values are dates",
-    "time": "its values are times of day",
-    "duration": "its values are durations",
-    "image": "its cells hold images",
+    "binary": "two values",
+    "categorical": "few values without an order",
+    "ordinal": "few values, in order",
+    "count": "whole numbers from 0 on",
+    "integer": "whole numbers",
+    "positive": "numbers above 0, less skewed as logarithms",
+    "real": "numbers",
+    "date": "dates",
+    "time": "times of day",
+    "duration": "durations",
+    "image": "images",
 }
 
 
@@ -47,7 +47,7 @@ def reason(plan: ColumnPlan, asked: bool) -> str:
         return plan.why or "as asked"
     if asked:
         return "as asked"
-    written = "; texts that write them" if plan.notation is not None else ""
+    written = ", written as text" if plan.notation is not None else ""
     return f"{_KINDS.get(plan.kind_name, '')}{written}"
 
 

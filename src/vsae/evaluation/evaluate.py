@@ -185,8 +185,10 @@ def _scored(
         frequencies = np.bincount(known, minlength=chances.shape[1]) / max(1, len(known))
         confidence[at] = chances[row[at]].max(axis=1)
         gain[at] = _brier(np.tile(frequencies, (len(codes), 1)), codes) - _brier(chances[row[at]], codes)
-    ends = (said.quantiles[rank][row, column] for rank in INTERVALS[_LEVEL_SHOWN])
-    return _Cells(column, miss, inside, confidence, gain, HiddenCells(truth, filled[OURS][row, column], *ends, confidence))
+    low, high = (said.quantiles[rank][row, column] for rank in INTERVALS[_LEVEL_SHOWN])
+    return _Cells(
+        column, miss, inside, confidence, gain, HiddenCells(truth, filled[OURS][row, column], low, high, confidence)
+    )
 
 
 def _brier(chances: Numbers, codes: NDArray[np.int64]) -> Numbers:

@@ -120,14 +120,17 @@ class MechanismReport:
 
     def __str__(self) -> str:
         lines = [str(column) for column in self.columns] or ["No cell is missing."]
-        if self.little is not None:
-            d, df, p, patterns = self.little
-            verdict = "speaks against" if p < 0.05 else "does not speak against"
-            lines.append(
-                f"Little's test {verdict} numbers that are missing completely at random "
-                f"(d² = {d:.1f}, {df} df, p = {p:.3g}, {patterns} patterns)."
-            )
-        return "\n".join(lines)
+        return "\n".join([*lines, *([self.little_in_words()] if self.little is not None else [])])
+
+    def little_in_words(self) -> str:
+        if self.little is None:
+            return ""
+        d, df, p, patterns = self.little
+        verdict = "speaks against" if p < 0.05 else "does not speak against"
+        return (
+            f"Little's test {verdict} numbers that are missing completely at random "
+            f"(d² = {d:.1f}, {df} df, p = {p:.3g}, {patterns} patterns)."
+        )
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns of equal length: the column, the effect, and what is known of the own value."""

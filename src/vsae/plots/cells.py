@@ -96,9 +96,7 @@ def distribution(completed: Completed, plan: ColumnPlan) -> Distribution:
         levels = (*(plan.show_value(plan.levels[i]) for i in order), *rest)
         return Distribution(plan, np.maximum(kept[0], 0), np.maximum(kept[1], 0), None, levels, cells)
     edges = _edges(seen, drawn, plan.whole or bool((np.r_[seen, drawn] % 1 == 0).all()))
-    heights = [
-        np.histogram(np.clip(x, edges[0], edges[-1]), edges)[0] / max(1, len(x)) for x in (seen, drawn)
-    ]
+    heights = [np.histogram(np.clip(x, edges[0], edges[-1]), edges)[0] / max(1, len(x)) for x in (seen, drawn)]
     return Distribution(plan, heights[0], heights[1], edges, (), cells)
 
 

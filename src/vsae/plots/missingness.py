@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -110,14 +110,14 @@ class Missingness:
         return (sums / np.diff(cuts)[:, None]).T
 
     def patterns(self, most: int = 20) -> Patterns:
-        packed = np.packbits(self.missing[:, self.incomplete], axis=1)
+        packed = np.packbits(self.missing, axis=1)
         codes, first, counts = np.unique(packed, axis=0, return_index=True, return_counts=True)
-        some = codes.any(axis=1) if codes.shape[1] else np.zeros(len(codes), dtype=np.bool_)
+        some: Bools = (codes > 0).any(axis=1)
         order = [i for i in np.lexsort((first, -counts)).tolist() if some[i]]
         rows = first[order[:most]]
         columns = np.flatnonzero(self.missing[rows].any(axis=0))
         columns = columns[np.argsort(-self.share[columns], kind="stable")]
-        complete = int(counts[~some].sum()) if codes.shape[1] else len(self.missing)
+        complete = int(counts[~some].sum())
         return Patterns(
             columns, self.missing[np.ix_(rows, columns)], counts[order[:most]], max(0, len(order) - most), complete
         )
@@ -165,5 +165,14 @@ def grouped(X: Any, by: Any) -> tuple[list[Any], Integers]:
     return scalars(values[np.sort(order)]), codes
 
 
-def names(labels: Iterable[Any]) -> list[str]:
-    return [str(label) for label in labels]
+def apart(x: Numbers, y: Numbers, width: float, height: float, most: int) -> list[int]:
+    """Points whose labels, of that size, do not lie on one another; those at the top first.
+
+    >>> apart(np.array([0.0, 0.1, 0.9]), np.array([1.0, 0.99, 0.98]), 0.3, 0.05, 10)
+    [0, 2]
+    """
+    kept: list[int] = []
+    for j in np.argsort(-y, kind="stable").tolist():
+        if len(kept) < most and all(abs(x[j] - x[k]) > width or abs(y[j] - y[k]) > height for k in kept):
+            kept.append(j)
+    return kept

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vsae.evaluation.report import HiddenCells
 from vsae.plots.cells import Distribution, Pair
 from vsae.plots.curves import Training
-from vsae.plots.missingness import Flux, Patterns
+from vsae.plots.missingness import Flux, Patterns, apart
 from vsae.report.markup import cut, percent
 from vsae.report.svg import Plot, short, ticks
 from vsae.table.plan import ColumnPlan
@@ -44,8 +44,7 @@ def upset(found: Patterns, labels: Sequence[Any], rows: int, most_columns: int =
             plot.add(f'<path class="dots m big" d="{"".join(f"M{x:.1f} {y:.1f}h0" for y in missing)}"/>')
         names = ", ".join(str(labels[k]) for k, cell in zip(columns, cells, strict=True) if cell)
         plot.hover(x - step / 2, 0, step, height, f"{count:,} rows ({percent(count / rows)}) miss {names}")
-    svg = plot.svg("The commonest patterns of missing cells", "fixed")
-    return f'<div class="scroll">{svg.replace("<svg ", f"<svg width={chr(34)}{width}{chr(34)} ", 1)}</div>'
+    return f'<div class="scroll">{plot.svg("The commonest patterns of missing cells", "fixed")}</div>'
 
 
 def flux(found: Flux, labels: Sequence[Any], share: NDArray[np.float64]) -> str:
@@ -54,15 +53,13 @@ def flux(found: Flux, labels: Sequence[Any], share: NDArray[np.float64]) -> str:
     plot.y_axis(ticks(0, top, 5), lambda v: f"{v:.2g}")
     plot.x_axis([0, 0.25, 0.5, 0.75, 1], lambda v: f"{v:g}", "outflux: knows where others are missing")
     plot.label(plot.left, 8, "influx: others know where it is missing", "title")
-    order = np.argsort(-(found.influx / top + share), kind="stable")
-    taken: list[tuple[float, float]] = []
-    for j in order.tolist():
+    named = set(apart(found.outflux, found.influx / top, 0.3, 0.055, _LABELLED)) & set(np.flatnonzero(share).tolist())
+    for j in range(len(labels)):
         x, y = plot.x(float(found.outflux[j])), plot.y(float(found.influx[j]))
         plot.add(f'<circle class="m-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
         said = f"{labels[j]}: influx {found.influx[j]:.2f}, outflux {found.outflux[j]:.2f}, {percent(share[j])} missing"
         plot.hover(x - 8, y - 8, 16, 16, said)
-        if share[j] and len(taken) < _LABELLED and all(abs(y - b) > 12 or abs(x - a) > 95 for a, b in taken):
-            taken.append((x, y))
+        if j in named:
             right = x < plot.width * 0.6
             plot.label(x + (8 if right else -8), y + 4, cut(labels[j], 15), "name" if right else "name end")
     return plot.svg("Influx and outflux of the columns", "medium")
@@ -124,7 +121,7 @@ def hidden_numbers(found: HiddenCells, plan: ColumnPlan) -> str:
     a, b = (float(q) for q in np.quantile(every, (0.01, 0.99)))
     a, b = (a - 0.5, b + 0.5) if a == b else (a, b)
     truth, filled, low, high = (np.clip(x, a, b) for x in (truth, filled, low, high))
-    plot = Plot((a, b), (a, b), 280, 210, 44, 32)
+    plot = Plot((a, b), (a, b), 280, 210, 62 if plan.unit else 44, 34)
     at, show = value_ticks(plan, a, b), shown_by(plan)
     plot.y_axis(at, show)
     plot.x_axis(at, show, "what the cell holds")
@@ -141,7 +138,7 @@ def reliability(cells: Sequence[HiddenCells]) -> str:
     """Hidden levels: how often the model is right, by how sure it is."""
     sure = np.concatenate([found.confidence for found in cells])
     right = np.concatenate([found.truth == found.filled for found in cells])
-    plot = Plot((0, 1), (0, 1), 300, 240, 40, 34)
+    plot = Plot((0, 1), (0, 1), 300, 250, 40, 36, 20)
     quarter = [0, 0.25, 0.5, 0.75, 1]
     plot.y_axis(quarter, percent)
     plot.x_axis(quarter, percent, "probability that the model gives")
@@ -153,7 +150,9 @@ def reliability(cells: Sequence[HiddenCells]) -> str:
         at = bins == k
         if at.sum() >= 5:
             share, error = float(right[at].mean()), 1.96 * float(np.sqrt(right[at].var() / at.sum()))
-            points.append((float(sure[at].mean()), share, max(0.0, share - error), min(1.0, share + error), int(at.sum())))
+            points.append(
+                (float(sure[at].mean()), share, max(0.0, share - error), min(1.0, share + error), int(at.sum()))
+            )
     plot.segments([(x, low, x, high) for x, _, low, high, _ in points], "o-range wide")
     plot.line([(x, y) for x, y, *_ in points], "i-line")
     for x, y, _, _, count in points:
@@ -167,7 +166,7 @@ def pair(found: Pair) -> str:
     rng = np.random.default_rng(0)
     both = np.concatenate([found.observed, found.drawn])
     spans = [_span(plan, both[:, k]) for k, plan in enumerate((found.x, found.y))]
-    plot = Plot(spans[0], spans[1], 280, 222, 52, 36)
+    plot = Plot(spans[0], spans[1], 280, 222, 62 if found.y.unit else 52, 36)
     y_at, x_at = (_axis_ticks(plan, *span) for plan, span in zip((found.y, found.x), spans[::-1], strict=True))
     plot.y_axis(y_at, _axis_shown(found.y, 8))
     plot.x_axis(x_at, _axis_shown(found.x, max(4, 44 // max(1, len(x_at)))), cut(found.x.label, 34))
@@ -229,7 +228,9 @@ def terms(found: Training) -> str:
     low, high = (float(q) for q in np.quantile(values, (0.01, 1)))
     plot = _over_steps(found, low, high, "terms of the bound, nats a row")
     for k, line in enumerate(found.terms.values()):
-        points = [(s, min(max(v, low), high)) for s, v in zip(found.step.tolist(), line.tolist(), strict=True) if v == v]
+        points = [
+            (s, min(max(v, low), high)) for s, v in zip(found.step.tolist(), line.tolist(), strict=True) if v == v
+        ]
         if points:
             plot.line(points, f"t{k} thin")
     return plot.svg("Terms of the bound over the training", "medium")

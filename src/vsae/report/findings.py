@@ -56,6 +56,7 @@ class Findings:
     uncertainty: Sequence[Uncertainty]
     unsure: Sequence[UnsureCell]
     evaluation: Evaluation | None
+    unmeasured: str  # why there is no evaluation
     training: Training
     story: Story
 
@@ -96,6 +97,7 @@ def find(
     mechanism: MechanismReport,
     evaluation: Evaluation | None,
     story: Story,
+    unmeasured: str = "",
     by: Any = None,
     draws: int = 5,
     asked: frozenset[Any] = frozenset(),
@@ -124,6 +126,7 @@ def find(
         uncertainty=uncertain,
         unsure=_unsure(source, rows, uncertain),
         evaluation=evaluation,
+        unmeasured=unmeasured,
         training=training(history.records, history.best_step),
         story=story,
     )
@@ -136,9 +139,7 @@ def _rows(source: Source, missingness: Missingness) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(source.seed).permutation(source.view.n)[:most])
 
 
-def _completed(
-    source: Source, found: Sequence[Fill], some: Encoded, rows: NDArray[np.int64], draws: int
-) -> Completed:
+def _completed(source: Source, found: Sequence[Fill], some: Encoded, rows: NDArray[np.int64], draws: int) -> Completed:
     """Cells that do not apply, or that hold what the model does not know, are neither observed nor drawn."""
     tables = source.fitted.draw(some.columns, some.mask, draws, seed=source.seed, row_ids=rows)
     tables = [source.table.constrained(columns, some.mask, warn=False) for columns in tables]
@@ -155,7 +156,9 @@ def _groups(source: Source, missingness: Missingness, by: Any) -> list[Shares]:
     """By the column that was chosen, and by those whose groups differ most."""
     found = []
     for plan, label in source.table.located(source.view):
-        if plan.kind is None or not _FEWEST <= len(plan.levels) <= _MOST or label == by:
+        if plan.kind is None or label == by or label not in source.view.columns:
+            continue
+        if not _FEWEST <= len(plan.levels) <= _MOST:
             continue
         at = [other.name for other in source.table.modelled].index(plan.name)
         codes = np.where(source.encoded.mask[:, at], source.encoded.columns[plan.name], -1).astype(np.int64)
@@ -175,9 +178,7 @@ def _uncertainty(source: Source, completed: Completed, some: Encoded) -> list[Un
     return found
 
 
-def _unsure(
-    source: Source, rows: NDArray[np.int64], found: Sequence[Uncertainty]
-) -> list[UnsureCell]:
+def _unsure(source: Source, rows: NDArray[np.int64], found: Sequence[Uncertainty]) -> list[UnsureCell]:
     names = source.row_names
     cells = []
     for each in found:

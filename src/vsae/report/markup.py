@@ -80,6 +80,7 @@ class Cell(NamedTuple):
     shown: str  # HTML
     value: float | None = None  # None: a text
     right: bool = True  # where a number stands
+    shaded: bool = False  # by a number from 0 to 1
 
 
 def name_cell(label: Any) -> Cell:
@@ -94,8 +95,19 @@ def number_cell(x: float | None, shown: str | None = None) -> Cell:
 
 def bar_cell(share: float) -> Cell:
     """A share as a number and as a bar."""
-    width = f"{100 * min(max(share, 0), 1):.1f}"
-    return Cell(f'<span class="bar"><i style="width:{width}%"></i></span><span class="n">{percent(share)}</span>', share)
+    bar = f'<span class="bar"><i style="width:{100 * min(max(share, 0), 1):.1f}%"></i></span>'
+    return Cell(f'{bar}<span class="n">{percent(share)}</span>', share)
+
+
+def ends_cell(low: float, middle: float, high: float, end: float) -> Cell:
+    """A range as a line from 0 to `end`, with a point on it."""
+    left, at, right = (100 * min(x, end) / end for x in (low, middle, high))
+    line = f'<i style="left:{left:.1f}%;width:{max(0.5, right - left):.1f}%"></i><b style="left:{at:.1f}%"></b>'
+    return Cell(f'<span class="sure">{line}</span>', middle, right=False)
+
+
+def share_cell(share: float | None) -> Cell:
+    return Cell("", -math.inf) if share is None else Cell(percent(share), share)
 
 
 def table(
@@ -108,18 +120,19 @@ def table(
         f'<th scope="col"{_side(cell)}>{text(heading)}</th>' for heading, cell in zip(headings, first, strict=True)
     )
     for about, cells in lines:
-        shown = "".join(
-            f"<td>{cell.shown}</td>"
-            if cell.value is None
-            else f'<td{_side(cell)} data-v="{cell.value if math.isfinite(cell.value) else ""}">{cell.shown}</td>'
-            for cell in cells
-        )
-        body.append(f"<tr{attribute('data-column', about)}>{shown}</tr>")
+        body.append(f"<tr{attribute('data-column', about)}>{''.join(map(_cell, cells))}</tr>")
     said = f"<caption>{words(caption)}</caption>" if caption else ""
-    return (
-        f'<div class="scroll{" tall" if len(lines) > _TALL else ""}"><table class="sortable {kind}">{said}<thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>"
-    )
+    tall = " tall" if len(lines) > _TALL else ""
+    parts = f"{said}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
+    return f'<div class="scroll{tall}"><table class="sortable {kind}">{parts}</table></div>'
+
+
+def _cell(cell: Cell) -> str:
+    if cell.value is None:
+        return f"<td>{cell.shown}</td>"
+    known = math.isfinite(cell.value)
+    shade = f' style="--s:{100 * cell.value:.0f}"' if cell.shaded and known else ""
+    return f'<td{_side(cell)} data-v="{cell.value if known else ""}"{shade}>{cell.shown}</td>'
 
 
 def _side(cell: Cell) -> str:
@@ -139,6 +152,6 @@ def cards(shown: Sequence[str], first: int, what: str = "columns") -> str:
     """The first ones, and the others to open."""
     out = f'<div class="cards">{"".join(shown[:first])}</div>'
     if len(shown) > first:
-        more = f"{len(shown) - first:,} more {what}"
-        out += f'<details class="more"><summary>{more}</summary><div class="cards">{"".join(shown[first:])}</div></details>'
+        rest = f'<div class="cards">{"".join(shown[first:])}</div>'
+        out += f'<details class="more"><summary>{len(shown) - first:,} more {what}</summary>{rest}</details>'
     return out

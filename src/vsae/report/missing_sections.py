@@ -68,7 +68,7 @@ def _in_short(found: Findings) -> list[str]:
 
 def _trust(found: Evaluation | None) -> list[str]:
     if found is None:
-        return ["How good the filled values are was not measured for this report."]
+        return ["How good the filled values are was not measured on known cells; see “Known cells, hidden”."]
     said = calibration(found)
     hopeless = [str(column.column) for column in found.columns if not column.predictable]
     if hopeless:
@@ -112,14 +112,13 @@ def _columns(found: Findings) -> str:
             (
                 fill.label,
                 [
-                    name_cell(fill.label), Cell(text(kind)), Cell(f'<span class="dim">{text(why)}</span>'),
-                    Cell(f'<span class="dim">{text(values)}</span>'), bar_cell(share), number_cell(fill.size),
-                    Cell(text(what)),
+                    name_cell(fill.label), Cell(text(kind)), bar_cell(share), number_cell(fill.size), Cell(text(what)),
+                    Cell(f'<span class="dim">{text(values)}</span>'), Cell(f'<span class="dim">{text(why)}</span>'),
                 ],
             )
         )  # fmt: skip
-    headings = ["column", "taken for", "because", "values", "missing", "cells", "became"]
-    return f'<h3>Columns</h3>{table(headings, lines)}'
+    headings = ["column", "taken for", "missing", "cells", "became", "values", "because"]
+    return f"<h3>Columns</h3>{table(headings, lines)}"
 
 
 def matrix(found: Findings) -> str:
@@ -154,7 +153,8 @@ def patterns(found: Findings) -> str:
     rest = f"{shown.others:,} rarer patterns are not shown." if shown.others else ""
     single = int((shown.cells.sum(axis=1) == 1).sum())
     said = paragraph(
-        f"Each pattern is the set of columns that a row misses. {shown.complete:,} of {found.rows:,} rows miss nothing.",
+        "Each pattern is the set of columns that a row misses.",
+        f"{shown.complete:,} of {found.rows:,} rows miss nothing.",
         f"Of the {len(shown.rows)} commonest patterns, {single} miss one column only.",
         rest,
     )
@@ -165,35 +165,27 @@ def groups(found: Findings) -> str:
     if not found.groups or not len(found.missingness.incomplete):
         return paragraph("There is no column of two to twelve levels to group rows by; name one with `by`.")
     options = "".join(f'<option value="{i}">{text(shares.by)}</option>' for i, shares in enumerate(found.groups))
-    pick = f'<label class="pick" hidden>Rows by <select id="by">{options}</select></label>' if len(found.groups) > 1 else ""
+    pick = f'<label class="pick" hidden>Rows by <select id="by">{options}</select></label>'
     parts = "".join(
         f'<div data-by="{i}"><h3>By {text(shares.by)}</h3>{_group_table(found, shares)}</div>'
         for i, shares in enumerate(found.groups)
     )
-    said = paragraph("The share missing of each column, group by group. A column whose cells miss by chance alone has about the same share everywhere.")  # fmt: skip
+    said = paragraph(
+        "The share missing of each column, group by group, and in brackets how many rows a group has. A column whose "
+        "cells miss by chance alone has about the same share everywhere."
+    )
     return said + pick + parts
 
 
 def _group_table(found: Findings, shares: Shares) -> str:
     labels = found.missingness.labels
     columns = [j for j in found.missingness.incomplete.tolist() if not np.isnan(shares.share[j]).all()]
-    order = sorted(columns, key=lambda j: -float(np.ptp(shares.share[j])))
-    heads = "".join(
-        f"<th>{text(group)}<br><span class=dim>{rows:,}</span></th>"
-        for group, rows in zip(shares.groups, shares.rows.tolist(), strict=True)
-    )
-    body = "".join(
-        f"<tr{attribute('data-column', labels[j])}><td>{name_cell(labels[j]).shown}</td>"
-        + "".join(
-            f'<td class="h" data-v="{s:.4f}" style="--s:{100 * s:.0f}">{percent(s)}</td>' for s in shares.share[j].tolist()
-        )
-        + "</tr>"
-        for j in order
-    )
-    return (
-        f'<div class="scroll{" tall" if len(order) > 24 else ""}"><table class="heat sortable"><thead><tr><th>column</th>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    lines = [
+        (labels[j], [name_cell(labels[j]), *(Cell(percent(s), s, shaded=True) for s in shares.share[j].tolist())])
+        for j in sorted(columns, key=lambda j: -float(np.ptp(shares.share[j])))
+    ]
+    rows = zip(shares.groups, shares.rows.tolist(), strict=True)
+    return table(["column", *(f"{group} ({count:,})" for group, count in rows)], lines, kind="heat")
 
 
 def mechanism(found: Findings) -> str:
@@ -206,7 +198,7 @@ def mechanism(found: Findings) -> str:
         "deviation of a number, for a level against the rest, or where another cell is missing, with 95% intervals. "
         "Blue effects stay clear of 0 when allowing for all that were tried. An effect is no cause."
     )
-    little = str(report).splitlines()[-1] if report.little is not None else ""
+    little = "" if report.little is None else report.little_in_words()
     shown = [card(column.name, _effects(column), _column_words(column)) for column in order]
     return said + paragraph(little) + f'<div class="wide">{cards(shown, _OPEN)}</div>'
 
@@ -231,11 +223,12 @@ def _effect(effect: Effect) -> str:
     name = f"<b>{text(effect.name)}</b>"
     what = " is missing" if effect.mask else "" if effect.level is None else f" is {text(effect.level)}"
     unit = "" if effect.mask or effect.level is not None else " is high"
-    low, at, high = (100 * (max(-_WIDEST, min(_WIDEST, x)) + _WIDEST) / (2 * _WIDEST) for x in
-                     (effect.low, effect.log_odds, effect.high))  # fmt: skip
+    ends = (effect.low, effect.log_odds, effect.high)
+    low, at, high = (50 * (1 + max(-_WIDEST, min(_WIDEST, x)) / _WIDEST) for x in ends)
     said = f"{signed(effect.log_odds)}, 95% interval {signed(effect.low)} to {signed(effect.high)}"
+    clear = " clear" if effect.clear else ""
     return (
-        f'<div class="effect{" clear" if effect.clear else ""}"{attribute("data-t", said)}><span>{name}{what}{unit}</span>'
+        f'<div class="effect{clear}"{attribute("data-t", said)}><span>{name}{what}{unit}</span>'
         f'<span class="ci"><i style="left:{low:.1f}%;width:{max(0.0, high - low):.1f}%"></i>'
         f'<b style="left:{at:.1f}%"></b></span><span class="v">{signed(effect.log_odds)}</span></div>'
     )
@@ -251,16 +244,13 @@ def flux(found: Findings) -> str:
         return paragraph("No cell is missing.")
     shown = missingness.flux()
     said = paragraph(
-        "A column with high influx is missing where others are observed: these can help to fill it. One with high outflux "
-        "is observed where others are missing: it can help to fill them. Columns at the bottom left do neither."
+        "A column with high influx is missing where others are observed: these can help to fill it. One with high "
+        "outflux is observed where others are missing: it can help to fill them. Columns at the bottom left do neither."
     )
-    labels = missingness.labels
-    lines = [
-        (labels[j], [name_cell(labels[j]), bar_cell(missingness.share[j]), number_cell(float(shown.influx[j]), f"{shown.influx[j]:.2f}"),
-                     number_cell(float(shown.outflux[j]), f"{shown.outflux[j]:.2f}")])
-        for j in np.argsort(-shown.influx, kind="stable").tolist()
-    ]  # fmt: skip
+    labels, share = missingness.labels, missingness.share
+    lines = []
+    for j in np.argsort(-shown.influx, kind="stable").tolist():
+        both = (number_cell(float(x[j]), f"{x[j]:.2f}") for x in shown)
+        lines.append((labels[j], [name_cell(labels[j]), bar_cell(float(share[j])), *both]))
     listing = table(["column", "missing", "influx", "outflux"], lines)
-    return f'{said}<div class="two"><div>{charts.flux(shown, labels, missingness.share)}</div>{listing}</div>'
-
-
+    return f'{said}<div class="two"><div>{charts.flux(shown, labels, share)}</div>{listing}</div>'

@@ -27,10 +27,13 @@ SECTIONS = {
 
 
 def page(found: Findings) -> str:
-    style, script = (resources.files("vsae.report").joinpath(name).read_text("utf-8") for name in ("style.css", "script.js"))
+    style, script = (
+        resources.files("vsae.report").joinpath(name).read_text("utf-8") for name in ("style.css", "script.js")
+    )
     contents = "".join(f'<li><a href="#{name}">{text(title)}</a></li>' for name, (title, _) in SECTIONS.items())
     sections = "".join(
-        f'<section id="{name}"><h2>{text(title)}</h2>{make(found)}</section>' for name, (title, make) in SECTIONS.items()
+        f'<section id="{name}"><h2>{text(title)}</h2>{make(found)}</section>'
+        for name, (title, make) in SECTIONS.items()
     )
     return f"""<!doctype html>
 <html lang="en">
@@ -44,14 +47,17 @@ def page(found: Findings) -> str:
 </head>
 <body>
 <div class="page">
-<header><div><p class="kicker">Imputation report, vsae {text(found.story.versions["vsae"])}</p><h1>{text(found.title)}</h1></div>
+<header><div>
+<p class="kicker">Imputation report, vsae {text(found.story.versions["vsae"])}</p><h1>{text(found.title)}</h1>
+</div>
 <button id="theme" type="button" title="Light, dark, or as the system says" hidden>Auto</button></header>
 <div class="columns">
 <nav id="toc" aria-label="Contents"><details open><summary>Contents</summary><ol>{contents}</ol>
-<label hidden><input id="filter" type="search" placeholder="Find a column" aria-label="Find a column"></label></details></nav>
+<label hidden><input id="filter" type="search" placeholder="Find a column" aria-label="Find a column"></label>
+</details></nav>
 <main>{sections}
-<footer>This file needs nothing else and asks nobody for anything. It shows single cells of the table: whoever may read the
-table may read it.</footer></main>
+<footer>This file needs no other and opens offline. It shows single cells of the table: hand it only to those who
+may read the table.</footer></main>
 </div>
 </div>
 <div id="tip" role="tooltip" hidden></div>

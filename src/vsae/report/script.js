@@ -65,6 +65,9 @@
     if (wanted) all("details.more").forEach((more) => { more.open = true; });
   });
 
+  // On a phone, the contents are in the way.
+  if (matchMedia("(max-width: 900px)").matches) document.querySelector("#toc details").open = false;
+
   // One grouping at a time.
   const select = document.getElementById("by");
   if (select) {

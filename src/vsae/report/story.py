@@ -6,7 +6,6 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
 
 from vsae.fitting.fitted import FittedVSAE
 from vsae.table.errors import counted
@@ -52,7 +51,15 @@ def reason(plan: ColumnPlan, asked: bool) -> str:
 
 
 def story(
-    fitted: FittedVSAE, *, rows: int, missing: float, vsae: str, seed: int, settings: Mapping[str, Any], again: str
+    fitted: FittedVSAE,
+    *,
+    rows: int,
+    missing: float,
+    vsae: str,
+    seed: int | None,
+    strategy: str,
+    settings: Mapping[str, str],
+    again: str,
 ) -> Story:
     """Of a fit to `rows` rows with that share of missing cells, by that version of the library."""
     config, history = fitted.model.config, fitted.history
@@ -63,19 +70,20 @@ def story(
     said = [
         f"A variational selective autoencoder of {counted(config.members, 'member')} and {parameters:,} parameters was "
         f"fitted to {rows:,} rows, of whose cells {missing:.1%} were missing.{trees}",
-        f"Training ended after {steps:,} steps and {history.seconds:.0f} s ({history.stopped or 'as planned'}); of each "
-        "member those weights were kept that predicted held-out cells best.",
-        "Intervals and probabilities were calibrated on cells that training had not seen, and then all cells were used.",
-        f"Observed cells stay as they are. A missing cell gets {_PUT[settings.get('strategy', 'mean')]}.",
+        f"Training ended after {steps:,} steps and {history.seconds:.0f} s ({history.stopped or 'as planned'}); of "
+        "each member those weights were kept that predicted held-out cells best.",
+        "Intervals and probabilities were calibrated on cells that training had not seen.",
+        f"Observed cells stay as they are. A missing cell gets {_PUT[strategy]}.",
         "No column is taken to be missing because of its own value."
         if not tilted
         else f"Missing because of their own value, as far as the mask tells or as was said: "
         f"{', '.join(f'`{name}`' for name in tilted)}; what is drawn for them allows for that.",
-        f"All random numbers follow from the seed {seed}; the same versions on the same kind of machine give the same "
-        "table again.",
+        "No seed was given for the fit: save the model to have the same table again."
+        if seed is None
+        else f"All random numbers follow from the seed {seed}; the same versions on the same kind of machine give the "
+        "same table again.",
     ]
-    shown = {name: repr(value) for name, value in settings.items() if value is not None}
-    return Story(tuple(said), _versions(vsae), shown, again)
+    return Story(tuple(said), _versions(vsae), settings, again)
 
 
 def _versions(ours: str) -> dict[str, str]:

@@ -115,8 +115,10 @@ class Plot:
             self.label(self.left - 5, self.y(value) + 3.5, show(value), "end")
 
     def svg(self, said: str, kind: str = "") -> str:
-        size = f"0 0 {self.width:g} {self.height:g}"
-        return f'<svg class="plot {kind}" viewBox="{size}" role="img"{attribute("aria-label", said)}>{"".join(self.parts)}</svg>'
+        size = f'viewBox="0 0 {self.width:g} {self.height:g}"'
+        own = f' width="{self.width:g}"' if kind == "fixed" else ""
+        head = f'<svg class="plot {kind}" {size}{own} role="img"{attribute("aria-label", said)}>'
+        return f"{head}{''.join(self.parts)}</svg>"
 
 
 def shaded_png(share: NDArray[np.float64]) -> str:

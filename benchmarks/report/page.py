@@ -35,12 +35,7 @@ report = imputer.report(df, "report.html")  # in a notebook, it shows itself
 
 ## How large, and how long
 
-{paragraph(
-    "A report needs one file and no connection. Seconds are those of one thread; a report of more than some thousand rows "
-    "draws some of them. The evaluation that it shows is one more fit, which `evaluation=False` or `--no-evaluation` "
-    f"leaves out. The fit to the largest table is of {STEPS} steps, as only its report is measured. Machine:",
-    ", ".join(all_values(rows, "machine")) + ".",
-)}
+{_protocol(rows)}
 
 {markdown(["asked", "found", "met"], verdicts)}
 
@@ -60,25 +55,38 @@ USE = """\
 One HTML file says what was missing, what was put there, how sure that is, and whether to trust it:
 
 - **At a glance**: rows, columns, what each column was taken for and why, what was filled and what was left.
-- **What is missing**: the cells, columns that miss together beside one another; the commonest patterns; shares by group
-  (`by="clinic"`, or `--by clinic`); what goes with missing cells, with effect sizes; influx and outflux.
-- **What was filled in**: observed values beside draws. A difference is no error: cells that are missing for a reason hold
-  other values. Pairs of columns, drawn cells coloured.
+- **What is missing**: the cells, columns that miss together beside one another; the commonest patterns; shares by
+  group (`by="clinic"`, or `--by clinic`); what goes with missing cells, with effect sizes; influx and outflux.
+- **What was filled in**: observed values beside draws. A difference is no error: cells that are missing for a reason
+  hold other values. Pairs of columns, drawn cells coloured.
 - **Known cells, hidden**: what they hold against the interval that was said of them, with coverage.
 - **How sure it is**: column by column, and the cells that are least sure.
 - **What was done**, in words, with versions, the seed and the command to repeat it.
 
-Tables are sorted by a click on a heading, figures say more where the pointer is, and a field finds a column. It is light or
-dark as the system says, and prints. The file shows single cells of the table: hand it only to those who may read the table.
+Tables are sorted by a click on a heading, figures say more where the pointer is, and a field finds a column. The page
+is light or dark as the system says, and prints. It shows single cells of the table: hand it only to those who may
+read the table.
 
-For notebooks, `vsae.plots` has the same figures one by one, for matplotlib (`pip install 'vsae[plots]'`):
+For notebooks, `vsae.plots` has the same figures one by one, of matplotlib (`pip install 'vsae[plots]'`):
 
 ```python
 from vsae import plots
 
-plots.missing_matrix(df)  # patterns, missing_by, flux
-plots.distributions(imputer.draw(df, 5))  # pairs, uncertainty
+plots.missing_matrix(df)  # and patterns, missing_by, flux
+plots.distributions(imputer.draw(df, 5))  # and pairs, uncertainty
+plots.mechanism(imputer.mechanism_report(df))
+plots.hidden_cells(imputer.evaluate(df))
+plots.training(imputer)  # and sensitivity, tipping_map, of what imputer.sensitivity says
 ```"""
+
+
+def _protocol(rows: list[Row]) -> str:
+    return paragraph(
+        "Seconds are those of one thread; of a table of more than some thousand rows, a report draws some.",
+        "The evaluation that it shows is one more fit, which `evaluation=False` or `--no-evaluation` leaves out.",
+        f"The fit to the largest table is of {STEPS} steps, as only its report is measured.",
+        f"Machine: {', '.join(all_values(rows, 'machine'))}.",
+    )
 
 
 def _line(row: Row) -> list[str]:

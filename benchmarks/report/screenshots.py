@@ -14,10 +14,10 @@ from benchmarks import options
 from vsae import VSAEImputer
 from vsae.datasets import make_clinic
 
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 SHOTS = {  # file → the window, its theme, and the section at its top
     "report-desktop.png": (DESKTOP, "light", "glance"),

@@ -75,7 +75,7 @@ def test_levels_beyond_ten_are_taken_together():
 
 
 def test_whole_numbers_have_whole_bins():
-    count = np.arange(100.0) % 7
+    count = np.arange(300.0) % 27
     table = {"x": count.copy()}
     table["x"][:20] = np.nan
     found = distribution(*_single(table, count))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ IMAGE = "<img src=x onerror=alert(2)>"
 QUOTE = "\"onmouseover='alert(3)' `code`"
 
 
-def hostile_table(rows: int = 160) -> dict[str, np.ndarray]:
+def make_hostile(rows: int) -> dict[str, np.ndarray]:
     clinic = make_clinic(rows).table()
     table = {name: clinic[name] for name in ("visit_date", "age", "income", "education", "insurance", "bmi")}
     level = np.array([HOSTILE, IMAGE, QUOTE, "plain"] * (rows // 4), dtype=object)
@@ -26,8 +28,14 @@ def hostile_table(rows: int = 160) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="session")
+def hostile_table() -> Callable[[int], dict[str, np.ndarray]]:
+    """Of so many rows."""
+    return make_hostile
+
+
+@pytest.fixture(scope="session")
 def hostile_report() -> Report:
-    table = hostile_table()
+    table = make_hostile(160)
     imputer = VSAEImputer(
         schema={IMAGE: "real"}, config={"steps": 10, "evaluate_every": 5, "trees": 0}, random_state=0
     ).fit(table)

@@ -44,7 +44,9 @@ def opened(browser: Any, place: Path, size: dict[str, int], theme: str) -> tuple
     tab.on("pageerror", lambda error: wrong.append(str(error)))
     tab.on("dialog", lambda dialog: (wrong.append(f"dialog {dialog.message}"), dialog.dismiss()))
     address = place.as_uri()
-    tab.on("request", lambda request: wrong.append(request.url) if not request.url.startswith(("data:", address)) else None)
+    tab.on(
+        "request", lambda request: wrong.append(request.url) if not request.url.startswith(("data:", address)) else None
+    )
     tab.goto(address)
     return tab, wrong
 

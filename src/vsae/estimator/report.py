@@ -13,9 +13,6 @@ from vsae.estimator.values import whole_number
 from vsae.evaluation.report import Evaluation
 from vsae.model.config import VSAEConfig
 from vsae.report import Report
-from vsae.report.findings import Source, find
-from vsae.report.page import page
-from vsae.report.story import story
 from vsae.storage.atomic import AnyPath, check_place
 from vsae.table import TableError
 
@@ -56,6 +53,10 @@ class ReportMixin(EvaluationMixin, MissingnessMixin):
         again : str, optional
             How to repeat all this, where it was not done in Python.
         """
+        from vsae.report.findings import Source, find  # what few need is imported when they do
+        from vsae.report.page import page
+        from vsae.report.story import story
+
         draws = whole_number("draws", draws)
         if path is not None:
             check_place(path)

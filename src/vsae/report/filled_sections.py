@@ -105,7 +105,7 @@ def _errors(found: Evaluation) -> str:
     headings = ["column", "error", "cells", *methods, "±", "in 90%", "sure", ""]
     note = (
         "NRMSE: root mean squared error / standard deviation, 1 is no better than the mean. ±: standard error of ours. "
-        "In 90%: numbers inside their interval. Sure: mean probability of the levels filled in. The lowest error is bold."
+        "In 90%: numbers inside their interval. Sure: mean probability of the levels filled in. Lowest errors are bold."
     )
     return f"<h3>Errors on hidden cells</h3>{table(headings, lines)}{paragraph(note, kind='legend')}"
 

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.report.conftest import HOSTILE, IMAGE, hostile_table
 from vsae import TableError, VSAEImputer
 from vsae.report import Report
 from vsae.report.page import SECTIONS
 
+HOSTILE = "<script>alert(1)</script>"  # as in conftest.py
+IMAGE = "<img src=x onerror=alert(2)>"
 VOID = {"meta", "img", "input", "br"}
 QUICK = {"config": {"steps": 5, "trees": 0}, "random_state": 0}
 
@@ -110,12 +111,17 @@ def test_it_is_saved_whole_or_not_at_all(hostile_report, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def imputer() -> VSAEImputer:
-    return VSAEImputer(**QUICK).fit(pd.DataFrame(hostile_table(48)))
+def frame(hostile_table) -> pd.DataFrame:
+    return pd.DataFrame(hostile_table(48))
 
 
-def test_the_same_table_gives_the_same_report(imputer, tmp_path):
-    table = pd.DataFrame(hostile_table(48)).set_axis([f"patient {i}" for i in range(48)])
+@pytest.fixture(scope="module")
+def imputer(frame) -> VSAEImputer:
+    return VSAEImputer(**QUICK).fit(frame)
+
+
+def test_the_same_table_gives_the_same_report(imputer, frame, tmp_path):
+    table = frame.set_axis([f"patient {i}" for i in range(48)])
     first = imputer.report(table, tmp_path / "a.html", evaluation=False)
     assert (tmp_path / "a.html").read_text("utf-8") == first.html
     again = imputer.report(table, tmp_path / "a.html", evaluation=False)
@@ -124,31 +130,30 @@ def test_the_same_table_gives_the_same_report(imputer, tmp_path):
     assert "which was not asked for" in first.html
 
 
-def test_a_report_changes_neither_table_nor_imputer(imputer):
-    table = pd.DataFrame(hostile_table(48))
+def test_a_report_changes_neither_table_nor_imputer(imputer, frame):
+    table = frame.copy()
     before, filled = table.copy(), imputer.transform(table)
     imputer.report(table, evaluation=False, by="education")
     pd.testing.assert_frame_equal(table, before)
     pd.testing.assert_frame_equal(imputer.transform(table), filled)
 
 
-def test_few_rows_cannot_be_evaluated_and_the_rest_is_there(imputer):
-    report = imputer.report(pd.DataFrame(hostile_table(20)))
+def test_few_rows_cannot_be_evaluated_and_the_rest_is_there(imputer, frame):
+    report = imputer.report(frame.head(20))
     assert "needs at least 30" in report.html
-    one = imputer.report(pd.DataFrame(hostile_table(20)).head(1), evaluation=False)
+    one = imputer.report(frame.head(1), evaluation=False)
     assert Page(one.html).open == []
 
 
-def test_a_table_without_missing_cells(imputer):
-    table = pd.DataFrame(hostile_table(48))
-    complete = imputer.transform(table).dropna()
+def test_a_table_without_missing_cells(imputer, frame):
+    complete = imputer.transform(frame).dropna()
     report = imputer.report(complete, evaluation=False)
     assert Page(report.html).open == []
     assert "No cell of this table is missing." in report.html
 
 
-def test_what_is_wrong_is_one_line(imputer, tmp_path):
-    table = pd.DataFrame(hostile_table(48))
+def test_what_is_wrong_is_one_line(imputer, frame, tmp_path):
+    table = frame
     with pytest.raises(TableError, match="by names 'ward', which is not a column"):
         imputer.report(table, by="ward", evaluation=False)
     with pytest.raises(TableError, match="0 rows"):

@@ -82,7 +82,7 @@ plots.training(imputer)  # and sensitivity, tipping_map, of what imputer.sensiti
 
 def _protocol(rows: list[Row]) -> str:
     return paragraph(
-        "Seconds are those of one thread; of a table of more than some thousand rows, a report draws some.",
+        "Seconds are those of one thread's computing; of a table of more than some thousand rows, a report draws some.",
         "The evaluation that it shows is one more fit, which `evaluation=False` or `--no-evaluation` leaves out.",
         f"The fit to the largest table is of {STEPS} steps, as only its report is measured.",
         f"Machine: {', '.join(all_values(rows, 'machine'))}.",

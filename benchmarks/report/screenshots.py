@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as place:
         page = o.page or Path(place, "clinic.html")
         if o.page is None:
-            table = make_clinic(2000).frame()
-            VSAEImputer(random_state=0).fit(table).report(table, page, title="clinic.csv")
+            table = make_clinic(1500).frame()
+            VSAEImputer(effort="fast", random_state=0).fit(table).report(table, page, title="clinic.csv")
         for path in shoot(page, o.folder):
             print(f"wrote {path}")

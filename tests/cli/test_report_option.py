@@ -54,5 +54,5 @@ def test_what_is_wrong_is_said_before_the_fit(table, tmp_path):
         "impute", table, "-o", tmp_path / "out.csv", "--report", page, "--by", "ward", "--no-evaluation", "-q"
     )
     assert result.exit_code == 1
-    assert "by names 'ward'" in result.stderr
+    assert "--by names 'ward'" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

@@ -109,7 +109,10 @@ def impute(
         from vsae.analysis.draws import Draws
         from vsae.estimator import Strategy, load
         from vsae.files import check_target, rendered, write_files
+        from vsae.storage.atomic import check_place
         from vsae.table import fills
+        from vsae.table.containers import view_of
+        from vsae.table.roles import column_of
 
         long = long or stata
         _check_outputs(out, draws, long, with_original, in_place)
@@ -135,8 +138,12 @@ def impute(
         check_target(out, format=format)
         if flags:
             check_target(flags)
+        if report:
+            check_place(report)
         known = load(model) if model else None
         source = read(table, format, text, quiet, columns, known)
+        if by:
+            column_of(view_of(source.data), by, "--by")
         imputer = known or fitted(source, columns, rows, training, seed, quiet)
         imputer.set_params(add_indicator=False)  # --flags are a file of their own
         if strategy:

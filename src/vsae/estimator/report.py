@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 from numpy.random import RandomState
@@ -71,7 +72,7 @@ class ReportMixin(EvaluationMixin, MissingnessMixin):
         findings = find(
             source,
             title=title or "Table",
-            mechanism=self.mechanism_report(X),
+            mechanism=self._mechanism_of(encoded),
             evaluation=found,
             unmeasured=why,
             by=by,
@@ -116,7 +117,7 @@ class ReportMixin(EvaluationMixin, MissingnessMixin):
 
     def _lines(self, path: AnyPath | None) -> str:
         """In Python."""
-        call = f'imputer.report(df, "{path or "report.html"}")'
+        call = f'imputer.report(df, "{Path("report.html" if path is None else path).name}")'
         if isinstance(self.config, VSAEConfig) and self.random_state is None:
             return f'imputer = vsae.load("model.vsae")\nfilled = imputer.transform(df)\n{call}'
         said = ", ".join(f"{name}={text}" for name, text in self._changed_settings().items())

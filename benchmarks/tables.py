@@ -21,6 +21,7 @@ from benchmarks.mechanism import page as mechanism
 from benchmarks.paper import multimodal_page as multimodal
 from benchmarks.paper import pages as paper
 from benchmarks.peers import pages as peers
+from benchmarks.report import page as report
 from benchmarks.sharp import page as sharp
 from benchmarks.speed import page as speed
 from benchmarks.store import RESULTS
@@ -172,6 +173,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "sharp.md": sharp.page,
     "speed.md": speed.page,
     "security.md": attack.page,
+    "report.md": report.page,
 }
 
 

@@ -12,9 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from vsae.analysis.draws import Draws
 from vsae.estimator import files
-from vsae.estimator.evaluation import EvaluationMixin
 from vsae.estimator.generation import GenerationMixin
-from vsae.estimator.missingness import MissingnessMixin
+from vsae.estimator.report import ReportMixin
 from vsae.estimator.settings import check_strategy
 from vsae.estimator.values import Interval, Strategy, whole_number
 from vsae.fitting.presets import Effort
@@ -30,7 +29,7 @@ def _has_levels(imputer: VSAEImputer) -> bool:
     return not hasattr(imputer, "schema_") or any(plan.levels for plan in imputer.schema_.modelled)
 
 
-class VSAEImputer(EvaluationMixin, MissingnessMixin, GenerationMixin):
+class VSAEImputer(ReportMixin, GenerationMixin):
     """Impute the missing values of a table with a generative model of the data and of what is missing.
 
     Takes pandas, polars and pyarrow tables, dicts of columns, and 2-D arrays with NaN; returns the same container with

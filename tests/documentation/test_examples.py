@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from conftest import SHORT
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ELSEWHERE = {"table_with_images"}  # tests/table/test_table_images.py runs it, and looks at its errors
 
 
 def run(name: str, rows: int, **options: Any) -> Any:
     pytest.importorskip("pandas")
-    return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](rows=rows, config=SHORT, **options)
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](rows=rows, **options)
 
 
 def fill_a_table() -> None:
@@ -58,7 +56,7 @@ SCRIPTS: dict[str, Callable[[], None]] = {
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_an_example_runs(name, capsys):
+def test_an_example_runs(name, short_fits, capsys):
     SCRIPTS[name]()
     assert capsys.readouterr().out
 

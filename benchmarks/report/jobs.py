@@ -50,7 +50,7 @@ def wide(rows: int, columns: int) -> Columns:
 TABLES: dict[str, tuple[Callable[[], Columns], dict[str, Any]]] = {
     "clinic": (lambda: make_clinic(2000).table(), {}),
     "mushroom": (lambda: uci("mushroom"), {}),
-    "heart": (lambda: uci("heart_cleveland"), {}),
+    "heart": (lambda: uci("heart"), {}),
     "2,000 × 50": (lambda: wide(2000, 50), {}),
     LARGEST: (lambda: wide(100_000, 200), {"steps": STEPS, "trees": 0}),
 }

@@ -176,8 +176,8 @@ def _uncertainty(source: Source, completed: Completed, some: Encoded) -> list[Un
         shares = chances.get(plan.name, np.zeros((0, 0)))
         each = uncertainty(completed, plan, low[plan.name], high[plan.name], shares)
         put = filled[plan.name][each.rows]  # which a strategy may choose otherwise
-        said = {"low": shares[each.rows, put.astype(np.int64)]} if plan.levels else {}
-        found.append(each._replace(filled=put, **said))
+        chance = shares[each.rows, put.astype(np.int64)] if plan.levels else each.low
+        found.append(each._replace(filled=put, low=chance))
     return found
 
 

@@ -84,13 +84,14 @@ def _protocol(rows: list[Row]) -> str:
     return paragraph(
         "Seconds are those of one thread's computing; of a table of more than some thousand rows, a report draws some.",
         "The evaluation that it shows is one more fit, which `evaluation=False` or `--no-evaluation` leaves out.",
-        f"The fit to the largest table is of {STEPS} steps, as only its report is measured.",
+        f"The fit to the largest table is of {STEPS} steps and there is no evaluation, as only its report is measured.",
         f"Machine: {', '.join(all_values(rows, 'machine'))}.",
     )
 
 
 def _line(row: Row) -> list[str]:
-    seconds = [f"{row['seconds'][name]:.1f}" for name in ("fit", "evaluation", "report")]
+    found = (row["seconds"].get(name) for name in ("fit", "evaluation", "report"))
+    seconds = ["–" if each is None else f"{each:.1f}" for each in found]
     return [row["table"], f"{row['rows']:,}", str(row["columns"]), *seconds, f"{row['bytes'] / 1e6:.2f}"]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks import options
 from vsae import VSAEImputer
 from vsae.datasets import make_clinic
+from vsae.report.page import SECTIONS
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -45,9 +46,11 @@ def shoot(page: Path, folder: Path) -> list[Path]:
     written = []
     with chromium() as browser:
         for name, (size, theme, section) in SHOTS.items():
-            tab = browser.new_page(viewport=size, color_scheme=theme, device_scale_factor=1.5)
-            tab.goto(f"{page.resolve().as_uri()}#{section}" if section != "glance" else page.resolve().as_uri())
-            tab.wait_for_timeout(500)  # until it has scrolled
+            tab = browser.new_page(viewport=size, color_scheme=theme, device_scale_factor=1.5, reduced_motion="reduce")
+            tab.goto(page.resolve().as_uri())
+            if section != next(iter(SECTIONS)):  # whose heading is not at the very top
+                tab.evaluate("name => document.getElementById(name).scrollIntoView()", section)
+            tab.evaluate("() => new Promise((done) => setTimeout(() => requestAnimationFrame(() => done()), 1000))")
             tab.screenshot(path=folder / name)
             written.append(folder / name)
             tab.close()

@@ -48,7 +48,12 @@ def test_what_is_wrong_is_said_before_the_fit(table, tmp_path):
         assert result.exit_code == 1
         assert said in result.stderr
         assert result.stderr.count("\n") == 1
-    for arguments in (["--report", "-"], ["--by", "sex"], ["--report", tmp_path / "out.csv"]):
+    for arguments in (
+        ["--report", "-"],
+        ["--by", "sex"],
+        ["--report", page, "--only", "income"],
+        ["--report", tmp_path / "out.csv"],
+    ):
         assert vsae("impute", table, "-o", tmp_path / "out.csv", *arguments).exit_code == 2
     result = vsae(
         "impute", table, "-o", tmp_path / "out.csv", "--report", page, "--by", "ward", "--no-evaluation", "-q"

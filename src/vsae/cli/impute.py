@@ -86,12 +86,13 @@ def impute(
         typer.Option(metavar="COLUMN", help="In the report: the groups in which missing cells are compared."),
     ] = None,
     evaluation: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--evaluation/--no-evaluation",
-            help="In the report: whether known cells are hidden and asked for again, which takes one more fit.",
+            help="In the report: whether known cells are hidden and asked for again, which takes one more fit. "
+            "Default: if a model is fitted.",
         ),
-    ] = True,
+    ] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Write the filled table over IN.")] = False,
     columns: ColumnOptions,
     rows: RowOptions,
@@ -118,6 +119,8 @@ def impute(
         _check_outputs(out, draws, long, with_original, in_place)
         if report == "-" or (by and not report):
             raise typer.BadParameter("a report is a file: name it with --report FILE", param_hint="--report")
+        if report and only:
+            raise typer.BadParameter("a report is of all columns: leave --only out", param_hint="--report")
         if strategy not in (None, *get_args(Strategy)):
             raise typer.BadParameter(
                 f"must be one of {', '.join(get_args(Strategy))}, not {strategy!r}", param_hint="--strategy"
@@ -161,8 +164,11 @@ def impute(
         page = b""
         if report:
             again = shlex.join(["vsae", *sys.argv[1:]])
-            made = imputer.report(source.data, by=by, evaluation=evaluation, title=Path(table).name, again=again)
-            page = made.html.encode()
+            title, asked = (
+                None if table == "-" else Path(table).name,
+                known is None if evaluation is None else evaluation,
+            )
+            page = imputer.report(source.data, by=by, evaluation=asked, title=title, again=again).html.encode()
 
         def contents() -> Iterator[File]:
             if drawn is not None and long:

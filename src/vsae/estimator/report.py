@@ -65,7 +65,7 @@ class ReportMixin(EvaluationMixin, MissingnessMixin):
         if not encoded.n_rows:
             raise TableError("the table has 0 rows; a report needs at least one")
         found, why = self._evaluated(X, evaluation)
-        rows = list(X.index) if view.container == "pandas" else None
+        rows = list(X.index) if view.container == "pandas" and hasattr(X, "index") else None
         source = Source(
             view, self.schema_, encoded, self.fitted_, lambda some: self._imputed(some, warn=False), self._seed, rows
         )

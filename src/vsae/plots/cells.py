@@ -214,8 +214,8 @@ def uncertainty(completed: Completed, plan: ColumnPlan, low: Numbers, high: Numb
         best = chances[rows].max(axis=1)
         relative = (1 - best) / max(1 - 1 / len(plan.levels), 1e-9)
         return Uncertainty(plan, rows, relative, best, best, chances[rows].argmax(axis=1))
-    usual = np.subtract(*np.quantile(seen, _INTERVAL[::-1]))
-    relative = (high - low)[rows] / max(usual, 1e-12 + 1e-9 * np.abs(seen).max())
+    width, usual = (high - low)[rows], float(np.subtract(*np.quantile(seen, _INTERVAL[::-1])))
+    relative = width / (usual or float(width.max(initial=0)) or 1.0)  # a column may be nearly always the same
     return Uncertainty(plan, rows, relative, low[rows], high[rows], (low + high)[rows] / 2)
 
 

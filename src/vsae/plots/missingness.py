@@ -112,7 +112,7 @@ class Missingness:
     def patterns(self, most: int = 20) -> Patterns:
         packed = np.packbits(self.missing, axis=1)
         codes, first, counts = np.unique(packed, axis=0, return_index=True, return_counts=True)
-        some: Bools = (codes > 0).any(axis=1)
+        some = np.asarray((codes > 0).any(axis=1))
         order = [i for i in np.lexsort((first, -counts)).tolist() if some[i]]
         rows = first[order[:most]]
         columns = np.flatnonzero(self.missing[rows].any(axis=0))

@@ -173,8 +173,11 @@ def _uncertainty(source: Source, completed: Completed, some: Encoded) -> list[Un
     filled = source.impute(some)
     found = []
     for plan in completed.filled:
-        each = uncertainty(completed, plan, low[plan.name], high[plan.name], chances.get(plan.name, np.zeros((0, 0))))
-        found.append(each if plan.levels else each._replace(filled=filled[plan.name][each.rows]))
+        shares = chances.get(plan.name, np.zeros((0, 0)))
+        each = uncertainty(completed, plan, low[plan.name], high[plan.name], shares)
+        put = filled[plan.name][each.rows]  # which a strategy may choose otherwise
+        chance = shares[each.rows, put.astype(np.int64)] if plan.levels else each.low
+        found.append(each._replace(filled=put, low=chance))
     return found
 
 

@@ -11,7 +11,8 @@ import pytest
 from vsae.data.schema import Schema, categorical, ordinal, real
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
-from vsae.imputation.shrinkage import PlattScaling, Shrinkage
+from vsae.imputation.platt_scaling import PlattScaling
+from vsae.imputation.shrinkage import Shrinkage
 from vsae.model.config import VSAEConfig
 
 SCHEMA = Schema([real("useful"), real("noise"), categorical("clear", 3), categorical("coin", 2)])

@@ -42,7 +42,7 @@ from vsae.training.history import History
 _WIDEST = 30.0  # of the logarithm of what a width is multiplied by
 _LATENT_DRAWS = 2  # of a prediction, which a generated cell costs
 Generated = tuple[dict[str, NDArray[Any]], Mask]
-_ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals", "point_mass")
+_ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals", "point_mass", "settings")
 
 
 @dataclass
@@ -280,8 +280,9 @@ class FittedVSAE(FittedModel[VSAE]):
         model.load_state_dict(checkpoint.part(tensors, "model"))
         blocks, common = [block.name for block in schema.standardised_blocks], content["common"]
         parts = {
-            part: {name: tensors[f"encoding.{part}.{name}"].numpy() for name in blocks} for part in _ENCODING_PARTS
+            part: {name: tensors[f"encoding.{part}.{name}"].numpy() for name in blocks} for part in _ENCODING_PARTS[:-1]
         }
+        parts["settings"] = {name: x.numpy() for name, x in checkpoint.part(tensors, "encoding.settings").items()}
         marginals = {name: x.numpy() for name, x in checkpoint.part(tensors, "marginals").items()}
         regressions = {name: x.numpy() for name, x in checkpoint.part(tensors, "mask_regressions").items()}
         return cls(

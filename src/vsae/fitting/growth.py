@@ -30,11 +30,7 @@ _OF_A_LEAF = {True: 2, False: 3}  # cells of levels, and of numbers
 Filling = Callable[[Batch], Fill]  # of rows (n, …), what the model expects in cells that they do not show
 
 
-class Known(NamedTuple):
-    """Cells of a variable whose value is known, and what trees say of them that did not grow on their rows."""
-
-    value: NDArray[Any]
-    by_trees: NDArray[np.float64]  # (n,) in standard units, or (n, levels)
+Known = tuple[NDArray[Any], NDArray[np.float64]]  # cells, and what trees say that did not grow on their rows
 
 
 class Grown(NamedTuple):
@@ -42,7 +38,7 @@ class Grown(NamedTuple):
 
     forest: Forest
     folds: list[Tensor]
-    known: Mapping[str, Known]  # by variable
+    known: Mapping[str, Known]  # by variable, in standard units
 
     def fresh(self, fold: int) -> Forest:
         """The trees that did not grow on a fold."""
@@ -127,7 +123,7 @@ def _trees(
         tree, leaf = _tree(variable, x, cells, ~others, leaves, [seed, t])
         said[others] += tree.values[leaf[others]] / len(range(t % FOLDS, trees, FOLDS))
         grown.append(tree)
-    return grown, Known(cells.value, said if variable.family in DISCRETE else said[:, 0])
+    return grown, (cells.value, said if variable.family in DISCRETE else said[:, 0])
 
 
 def _tree(

@@ -120,20 +120,20 @@ def _trees(
     grown, said = [], np.zeros((len(cells.row), width))
     for t in range(trees):
         others = fold == t % FOLDS
-        tree, leaf = _tree(variable, x, cells, ~others, leaves, [seed, t])
-        said[others] += tree.values[leaf[others]] / len(range(t % FOLDS, trees, FOLDS))
+        tree, leaf = _tree(variable, x, cells, others, leaves, [seed, t])
+        said[others] += tree.values[leaf] / len(range(t % FOLDS, trees, FOLDS))
         grown.append(tree)
     return grown, (cells.value, said if variable.family in DISCRETE else said[:, 0])
 
 
 def _tree(
-    variable: Variable, x: NDArray[np.float32], cells: _Cells, grows: NDArray[np.bool_], leaves: int, seed: list[int]
+    variable: Variable, x: NDArray[np.float32], cells: _Cells, others: NDArray[np.bool_], leaves: int, seed: list[int]
 ) -> tuple[_Tree, NDArray[Any]]:
-    """And in which of its leaves each cell is."""
+    """A tree that grows on all but the others, and in which of its leaves these are."""
     from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor  # takes a second, and imputing needs none of it
 
     rng = np.random.default_rng([*seed, len(cells.row)])
-    mine = np.flatnonzero(grows)
+    mine = np.flatnonzero(~others)
     mine = mine if len(mine) else np.arange(len(cells.row))
     if len(mine) > _MOST_ROWS_OF_A_TREE:
         mine = rng.choice(mine, _MOST_ROWS_OF_A_TREE, replace=False)
@@ -160,7 +160,7 @@ def _tree(
         shares[:, made.classes_.astype(int)] = values / values.sum(axis=1, keepdims=True)
         values = shares
     grown = _Tree(column, threshold, next_, values.astype(np.float32))
-    return grown, np.searchsorted(leaf, tree.apply(x))
+    return grown, np.searchsorted(leaf, tree.apply(x[others]))
 
 
 def _joined(schema: Schema, places: Sequence[int], trees: Sequence[Sequence[_Tree]]) -> Forest:

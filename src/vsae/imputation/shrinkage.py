@@ -41,6 +41,7 @@ _SMOOTHING = 20.0  # shares of trees are as if of so many cells, and one more of
 _LEAST_NATS = 6.0
 
 _NEWTON_STEPS = 20  # of a convex function of one or two numbers: it is there after ten
+_NEAR = 1e-6  # so small a step is the last
 _LEAST_SHARE = 1e-6  # of a level, whose logarithm is taken
 
 Cells = Mapping[str, tuple[NDArray[Any], NDArray[np.float64]]]  # variable → truth and estimate of some of its cells
@@ -205,6 +206,8 @@ def _exponents(
         free = (found > 0) | (gradient > 0)
         step = np.where(free, np.linalg.solve(np.where(np.outer(free, free), curvature, np.eye(2)), gradient * free), 0)
         found = np.maximum(found + step / max(1.0, np.abs(step).max()), 0.0)
+        if np.abs(step).max() < _NEAR:
+            break
     likely = (np.log(_softmax(logs @ at)[np.arange(len(x)), x]) for at in (found, np.array([0.0, 1.0])))
     by_model, by_frequency = (float(count @ log) for log in likely)
     return (float(found[0]), float(found[1])), by_model - by_frequency

@@ -17,7 +17,8 @@ from benchmarks.processes import Processes, RunFailed
 from benchmarks.runs import DAY
 from benchmarks.store import Row
 from vsae import FittedVSAE, Schema, VSAEConfig
-from vsae.baselines import BASELINES, Baseline
+from vsae.baselines import BASELINES
+from vsae.baselines.base import Baseline
 from vsae.data.randomness import private_rng
 from vsae.fitting.baseline import baseline_config, fit_baseline, parameters
 from vsae.fitting.fit import fit

@@ -34,6 +34,10 @@ METHODS: dict[str, Method] = {
     "mvae": Method("MVAE", "mvae", "MVAE"),
     "hivae": Method("HI-VAE", "hivae", "HIVAE"),
     "miwae": Method("MIWAE", "miwae", "MIWAE"),
+    "gain": Method("GAIN", "gain", "GAIN"),
+    "misgan": Method("MisGAN", "misgan", "MisGAN"),
+    "remasker": Method("ReMasker", "remasker", "ReMasker"),
+    "tabcsdi": Method("TabCSDI", "tabcsdi", "TabCSDI"),
 }
 
 

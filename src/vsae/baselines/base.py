@@ -29,13 +29,14 @@ class Baseline(LatentModel):
 
     What a new one has to give: `bound`, `reconstruct`, `draws` and `numbers_per_row`; `infer` and `generate` where it
     has latents and a prior. All its parameters have a leading dimension of members, and all that a fit may not change
-    is in buffers, so that `state_dict`, schema and config are the model: that is how it is saved. Two players of a game
-    are one loss, in which each of them reads what the other gives, or the weights it has, detached.
+    is in buffers, so that `state_dict`, schema and config are the model: that is how it is saved. A model one part of
+    which plays against the rest is `training.step.Adversarial`, too.
     """
 
     settings: ClassVar[Mapping[str, Any]] = {}  # over those of the `paper` preset
     takes_images: ClassVar[bool] = True
     has_draws: ClassVar[bool] = True  # or else it knows of nothing but the best estimate of a cell
+    grows: ClassVar[bool] = True  # is widened until it has VSAE's size, which follows the table's
 
     @abstractmethod
     def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:

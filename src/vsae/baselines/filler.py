@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ _VALIDATION_SAMPLES = 4
 class RowFiller(Baseline):
     """x ⊙ m + G(x ⊙ m + z ⊙ (1 - m)) ⊙ (1 - m): observed cells pass unchanged; `config.data_net` shapes G."""
 
-    settings = {"variance": "fixed", "scaling": "standard", "fill": "zero"}
+    settings: ClassVar[Mapping[str, Any]] = {"variance": "fixed", "scaling": "standard", "fill": "zero"}
     reads_mask = True
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:

@@ -1,9 +1,9 @@
 """Rows as plain vectors, for models that read and make nothing else: GAN's critics, diffusions.
 
-    numbers, vectors   their entries in standard units
-    levels             one entry each: 1 for the one that is there, -1 for the others
-    ordered levels     one number from -1 (the first) to 1 (the last); so are two levels
-    images             pixels, from -1 (black) to 1 (white)
+numbers, vectors   their entries in standard units
+levels             one entry each: 1 for the one that is there, -1 for the others
+ordered levels     one number from -1 (the first) to 1 (the last); so are two levels
+images             pixels, from -1 (black) to 1 (white)
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class FlatRows(nn.Module):
     def __init__(self, schema: Schema) -> None:
         super().__init__()
         self.blocks = schema.blocks
-        self.segments = nn.ModuleDict({b.name: Segments(b.sizes) for b in self.blocks if b.family is Family.CATEGORICAL})
+        self.segments = nn.ModuleDict(
+            {b.name: Segments(b.sizes) for b in self.blocks if b.family is Family.CATEGORICAL}
+        )
         self.widths = [sum(_entries(block)) for block in self.blocks]
         owner = [i for b in self.blocks for i, n in zip(b.attributes, _entries(b), strict=True) for _ in range(n)]
         self.register_buffer("owner", torch.tensor(owner), persistent=False)
@@ -60,7 +62,9 @@ class FlatRows(nn.Module):
 
     def forward(self, values: Mapping[str, Tensor]) -> Tensor:
         """Values as a `Batch` has them."""
-        single = {b.name: values[b.name][..., 0] if b.family is Family.INTERVAL else values[b.name] for b in self.blocks}
+        single = {
+            b.name: values[b.name][..., 0] if b.family is Family.INTERVAL else values[b.name] for b in self.blocks
+        }
         return torch.cat([self._entries_of(block, single[block.name]) for block in self.blocks], dim=-1)
 
     def visible(self, batch: Batch, fill: Tensor | float = 0.0) -> Tensor:

@@ -12,8 +12,9 @@ for time. Hidden tokens are kept out of the attention, not out of the tensors, a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -64,10 +65,12 @@ class TransformerBlock(nn.Module):
 class ReMasker(Baseline):
     """`config.collective` shapes the encoder, `config.data_net.depth` counts the decoder's blocks."""
 
-    settings = OWN_CHOICES | {
+    settings: ClassVar[Mapping[str, Any]] = {
+        **OWN_CHOICES,
         "remask": (0.5, 0.5),
         "collective": NetShape(width=32, depth=3),
         "data_net": NetShape(width=32, depth=2),
+        "patience": 20,  # of its many, costly epochs
     }
     grows = False  # its weights are those of all columns: a table's width does not ask for more
 

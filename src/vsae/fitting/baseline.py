@@ -64,6 +64,8 @@ def refuse_images(kind: type[Baseline], schema: Schema) -> None:
 def baseline_config(kind: type[Baseline], schema: Schema, config: VSAEConfig | None = None) -> VSAEConfig:
     """The `paper` preset with the baseline's own settings, its networks widened until it has VSAE's size or more."""
     base = (config or VSAEConfig.paper()).replace(**kind.settings)
+    if not kind.grows:
+        return base
     with private_rng(0, torch.device("cpu")):
         wanted = parameters(VSAE(schema, base.replace(members=1)))
         for factor in itertools.count(1.0, 0.125):

@@ -34,6 +34,12 @@ METHODS: dict[str, Method] = {
     "mvae": Method("MVAE", "mvae", "MVAE"),
     "hivae": Method("HI-VAE", "hivae", "HIVAE"),
     "miwae": Method("MIWAE", "miwae", "MIWAE"),
+    "notmiwae": Method("not-MIWAE", "notmiwae", "NotMIWAE"),
+    "notmiwae-known": Method("not-MIWAE known", "notmiwae", "KnownNotMIWAE"),
+    "notmiwae-linear": Method("not-MIWAE linear", "notmiwae", "LinearNotMIWAE"),
+    "notmiwae-neural": Method("not-MIWAE neural", "notmiwae", "NeuralNotMIWAE"),
+    "vaeac": Method("VAEAC", "vaeac", "VAEAC"),
+    "partialvae": Method("Partial VAE", "partialvae", "PartialVAE"),
 }
 
 

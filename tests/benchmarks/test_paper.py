@@ -14,10 +14,18 @@ from benchmarks.data import Rows
 from benchmarks.paper import claims, jobs, pages
 from benchmarks.paper.board import ORDER, TABLE1, Board
 from benchmarks.paper.jobs import BENCHMARK, PLANS, TABLES, UNIQUE, Experiment, jobs_of, measured, plan_of
-from benchmarks.paper.methods import ABLATIONS, DEFAULT, DEFAULT_CHANGES, METHODS, PAPER, PAPER_CHANGES, run_method
+from benchmarks.paper.methods import (
+    ABLATIONS,
+    DEFAULT,
+    DEFAULT_CHANGES,
+    METHODS,
+    PAPER,
+    PAPER_CHANGES,
+    PAPERS,
+    run_method,
+)
 from benchmarks.processes import Processes, RunFailed
 from benchmarks.runs import Mode, run
-from vsae.baselines import BASELINES
 from vsae.data.schema import Schema, categorical, real
 from vsae.fitting.fit import fit
 from vsae.model.config import VSAEConfig
@@ -192,7 +200,7 @@ def board_of(errors, rates=(0.5,), **more):
 
 def test_claims_are_judged_by_the_rows_and_left_out_without_them():
     assert claims.claims(Board([])) == ""
-    rivals = {name: lambda rate: 1.0 for name in BASELINES if name != "MIWAE"}
+    rivals = {name: lambda rate: 1.0 for name in PAPERS if name != "MIWAE"}
     text = claims.claims(board_of({PAPER: lambda rate: 0.9, **rivals}))
     assert "has it in 6 of 6; it is better than the mean or mode by more than 1 % in 6." in text
     assert "HI-VAE" not in text.split("spread")[1]

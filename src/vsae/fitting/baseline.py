@@ -80,11 +80,10 @@ _LONGER = {"fast": 0.1, "default": 1.0, "best": 3.0}
 
 
 def config_by_effort(kind: type[Baseline], schema: Schema, effort: Effort = "default") -> VSAEConfig:
-    """`baseline_config`, with more or fewer epochs; training stops early in any case."""
-    found = baseline_config(kind, schema)
-    assert found.epochs is not None
-    times = _LONGER[effort]
-    return found.replace(epochs=int(times * found.epochs), patience=max(5, int(times * found.patience)))
+    """`baseline_config`, with more or fewer epochs and steps; most models stop earlier."""
+    found, times = baseline_config(kind, schema), _LONGER[effort]
+    limits = {name: int(times * most) for name in ("epochs", "steps") if (most := getattr(found, name)) is not None}
+    return found.replace(**limits, patience=max(5, int(times * found.patience)))
 
 
 def parameters(model: LatentModel) -> int:

@@ -9,7 +9,7 @@ To impute, all missing cells are targets: they begin as noise of the largest σ,
 along dx/dσ = (x - D(x; σ, x_o)) / σ. What is left is a joint draw from p(x_u | x_o).
 
 DIFF(TabCSDI): noise is by σ, and the network preconditioned, as in Karras et al. (2022) and DiffPuter (Zhang et al.
-2025); the sampler is DPM-Solver++ of second order (Lu et al. 2022): a draw takes 16 passes through the network, not
+2025); the sampler is DPM-Solver++ of second order (Lu et al. 2022): a draw takes 17 passes through the network, not
 150. The network is one of this library's, residual, on rows as vectors (flat.py); the paper's is a transformer over
 cells. A cell that is neither read nor a target is told to the network as such, where the paper's reads noise in its
 place. Each row of a batch is seen under several σ at once, as networks this small are quick, and steps are not.
@@ -99,10 +99,13 @@ class TabCSDI(Baseline):
         return 12 * self.rows.width + 6 * self.config.data_net.width
 
     def reconstruct(self, batch: Batch) -> DataDistribution:
-        """The mean of missing cells: under the largest σ, noisy targets say nothing, and D is E[x | x_o]."""
         known = self.rows.visible(batch)
-        start = torch.zeros(self.config.members, *known.shape[1:], device=known.device)
-        return self.rows.certain(self._with_known(self._denoise(start, MOST, batch, known), batch, known))
+        return self.rows.certain(self._with_known(self._means(batch, known), batch, known))
+
+    def _means(self, batch: Batch, known: Tensor) -> Tensor:
+        """Under the largest σ, noisy targets say nothing, and D is E[x | x_o]."""
+        start = known.new_zeros(self.config.members, *known.shape[1:])
+        return self._denoise(start, MOST, batch, known)
 
     def generate(self, rows: int) -> DataDistribution:
         nothing = torch.zeros(1, rows, len(self.schema), dtype=torch.bool, device=self.device)
@@ -125,11 +128,11 @@ class TabCSDI(Baseline):
         return torch.where(self.rows.by_entry(batch.mask), known, x)
 
     def _sampled(self, batch: Batch, known: Tensor, noise: Tensor) -> Tensor:
-        """The end of the path that begins at this noise, (E, B, entries).
+        """The end of the path that begins at this noise around the means, (E, B, entries).
 
         Over one step, D is taken to be linear in log σ, as the step before has it; the rest is integrated exactly.
         """
-        x, before = noise * MOST, None
+        x, before = self._means(batch, known) + noise * MOST, None
         for sigma, following in pairwise(noise_levels()):
             found = self._denoise(x, sigma, batch, known)
             ahead = found if before is None else found + (found - before) / 2  # as steps of log σ are alike

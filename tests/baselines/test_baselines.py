@@ -142,7 +142,7 @@ def test_what_is_hidden_or_withheld_is_never_read(name):
         assert torch.equal(one, again)
 
 
-@every_baseline
+@pytest.mark.parametrize("name", [name for name, kind in BASELINES.items() if kind.grows])
 def test_has_at_least_as_many_parameters_as_vsae(name):
     schema = Schema([real("a"), categorical("b", 4), real("c"), categorical("d", 2)])
     model = BASELINES[name](schema, baseline_config(BASELINES[name], schema))
@@ -150,7 +150,7 @@ def test_has_at_least_as_many_parameters_as_vsae(name):
     assert vsae <= parameters(model) < 1.5 * vsae
 
 
-@every_baseline
+@pytest.mark.parametrize("name", [name for name in BASELINES if name != "MisGAN"])  # critics alone judge what it makes
 def test_loss_falls(name):
     rng = np.random.default_rng(0)
     a = rng.normal(size=300)
@@ -364,7 +364,7 @@ def test_each_attribute_has_a_head_of_its_own():
     for attribute in range(len(schema)):
         before = model.log_likelihood(model.decode_from(z, s), batch)
         with torch.no_grad():
-            model.own.weight[:, attribute] += 0.5
+            model.own.linear.weight[:, attribute] += 0.5
         changed = (model.log_likelihood(model.decode_from(z, s), batch) != before).any(1)[0]
         wanted = torch.arange(len(schema)) == attribute
         single = schema.names[attribute] == "single"  # one level: always certain

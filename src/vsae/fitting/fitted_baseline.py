@@ -62,6 +62,7 @@ class FittedBaseline(Kept, FittedModel[Baseline]):
             raise NotOfMethod(f"method={self.method!r} knows estimates, and no draws or intervals; method='vsae' does")
 
     generate = _lacking("generates no rows")
+    common = ungenerated = property(generate)
     generate_masks = missing_probability = mask_log_likelihood = ampute = _lacking("models no masks")
     embed = _lacking("has no latents for each column")
     score_samples = _lacking("scores no rows")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.markup import MADE, markdown
-from benchmarks.paper import printed
+from benchmarks.paper import gain, printed
 from benchmarks.paper.board import NAMES, ORDER, TABLE1, TRIVIAL, WEIGHTED, Board, Column, Errors, best_of
 from benchmarks.paper.claims import claims
 from benchmarks.paper.figures import Dots, Lines, dots_svg, lines_svg
@@ -132,7 +132,7 @@ def collapse_table(board: Board) -> str:
     for method in (*BASELINES, PAPER, DEFAULT):
         cells = []
         for table in TABLES:
-            rows = [row for row in board.of(table, "mcar0.5", method) if "latents" in row]
+            rows = [row for row in board.of(table, "mcar0.5", method) if row.get("latents")]
             cells.append(_latents([row["latents"] for row in rows]) if rows else "–")
         if any(cell != "–" for cell in cells):
             lines.append([method, *cells])
@@ -160,7 +160,7 @@ def idle_latents(board: Board) -> str:
     for method in (*BASELINES, PAPER, DEFAULT):
         for table, mechanism, measure in TABLE1:
             rows = board.of(table, mechanism, method)
-            if not rows or any("latents" not in row or measure not in row["new_rows"] for row in rows):
+            if not rows or any(not row.get("latents") or measure not in row["new_rows"] for row in rows):
                 continue
             ratio = float(np.mean([r["new_rows"][measure] / r["new_rows"][f"{measure}_trivial"] for r in rows]))
             active = max(r["latents"].get("active", r["latents"].get("active_hidden")) for r in rows)
@@ -297,7 +297,7 @@ gets a constant z, and no mask, gives constants: at best the mean and the mode.
 
 {idle_latents(board)}
 
-## The paper's claims
+{gain.section(results)}## The paper's claims
 
 {claims(board) or NOT_RUN}
 

@@ -24,6 +24,7 @@ QUICK = {"steps": 6, "latent_dim": 2}
 def few_samples():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MIWAE, "importance_samples", 10)
+        patch.setattr("vsae.baselines.tabcsdi.STEPS", 2)
         yield
 
 

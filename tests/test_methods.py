@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -144,3 +147,8 @@ def test_the_command_line_takes_a_method(tmp_path):
     assert "must be one of vsae, ae" in " ".join(unknown.output.split())
     further = run(app, ["fit", source, "--from", model, "-o", out, "--method", "vae"])
     assert further.exit_code == 2
+
+
+def test_the_page_of_models_lists_them_all():
+    page = (Path(__file__).parents[1] / "docs" / "methods.md").read_text("utf-8")
+    assert re.findall(r'^\| `"([\w-]+)"`', page, re.MULTILINE) == ["vsae", *METHODS]

@@ -18,7 +18,6 @@ from vsae.estimator.missingness import MissingnessMixin
 from vsae.estimator.settings import check_strategy
 from vsae.estimator.values import Interval, Strategy, whole_number
 from vsae.fitting.presets import Effort
-from vsae.fitting.start import Start
 from vsae.mechanism.choice import Mechanism
 from vsae.model.config import VSAEConfig
 from vsae.table import fills
@@ -38,6 +37,9 @@ class VSAEImputer(EvaluationMixin, MissingnessMixin, GenerationMixin):
 
     Parameters
     ----------
+    method : str
+        The model: "vsae", or the name of one that it is compared with, such as "miwae", "hivae" or "vaeac"
+        (`vsae.baselines.METHODS` has them all). What only VSAE can do is then refused.
     schema : dict, optional
         What a column is, where the inferred kind is wrong: a kind's name ("categorical"), a spec with bounds
         (`Count(max=120)`), or "keep" to leave the column as it is. `schema_` shows the kinds that were inferred.
@@ -110,6 +112,7 @@ class VSAEImputer(EvaluationMixin, MissingnessMixin, GenerationMixin):
     def __init__(
         self,
         *,
+        method: str = "vsae",
         schema: Mapping[Any, Any] | None = None,
         missing_values: Any = None,
         structural: Mapping[Any, str] | None = None,
@@ -130,6 +133,7 @@ class VSAEImputer(EvaluationMixin, MissingnessMixin, GenerationMixin):
         checkpoint_path: str | os.PathLike[str] | None = None,
         callback: Callback | None = None,
     ) -> None:
+        self.method = method
         self.schema = schema
         self.missing_values = missing_values
         self.structural = structural
@@ -156,7 +160,7 @@ class VSAEImputer(EvaluationMixin, MissingnessMixin, GenerationMixin):
         """Learn the table X, whose rows count as much as `sample_weight` (n,) says; y is ignored. With `warm_start`,
         from where the last fit stands."""
         if self.warm_start and hasattr(self, "fitted_"):
-            self._go_on(X, Start(self.fitted_), sample_weight)
+            self._go_on(X, 0, sample_weight)
         else:
             self._begin(X, sample_weight)
         return self
@@ -170,7 +174,7 @@ class VSAEImputer(EvaluationMixin, MissingnessMixin, GenerationMixin):
         """
         if not hasattr(self, "fitted_"):
             return self.fit(X, y, sample_weight)
-        self._go_on(X, Start(self.fitted_, rows=self.fitted_on_["rows"]), sample_weight)
+        self._go_on(X, self.fitted_on_["rows"], sample_weight)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -46,6 +46,8 @@ COMMANDS = {
     "evaluate": ("benchmarks.evaluate.jobs", "What `evaluate` predicts, against errors on truly hidden cells."),
     "groups": ("benchmarks.groups.jobs", "Many visits a patient: imputation that knows of patients, and others."),
     "weights": ("benchmarks.groups.weighted", "Rows with weights, against the same rows repeated as often."),
+    "report": ("benchmarks.report.jobs", "Reports of small and large tables: seconds beyond the fit, and their size."),
+    "screenshots": ("benchmarks.report.screenshots", "Pictures of a report for the docs, by the system's chromium."),
     "tables": ("benchmarks.tables", "Write the pages of docs/ that are computed from results/."),
     "environments": ("benchmarks.peers.environments", "Install the other methods, each in an environment of its own."),
     "fingerprint": ("benchmarks.fingerprint", "Hashes of what small fits give, to compare two checkouts."),

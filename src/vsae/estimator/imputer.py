@@ -12,9 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from vsae.analysis.draws import Draws
 from vsae.estimator import files
-from vsae.estimator.evaluation import EvaluationMixin
 from vsae.estimator.generation import GenerationMixin
-from vsae.estimator.missingness import MissingnessMixin
+from vsae.estimator.report import ReportMixin
 from vsae.estimator.settings import check_strategy
 from vsae.estimator.values import Interval, Strategy, whole_number
 from vsae.fitting.presets import Effort
@@ -29,7 +28,7 @@ def _has_levels(imputer: VSAEImputer) -> bool:
     return not hasattr(imputer, "schema_") or any(plan.levels for plan in imputer.schema_.modelled)
 
 
-class VSAEImputer(EvaluationMixin, MissingnessMixin, GenerationMixin):
+class VSAEImputer(ReportMixin, GenerationMixin):
     """Impute the missing values of a table with a generative model of the data and of what is missing.
 
     Takes pandas, polars and pyarrow tables, dicts of columns, and 2-D arrays with NaN; returns the same container with
@@ -58,8 +57,8 @@ class VSAEImputer(EvaluationMixin, MissingnessMixin, GenerationMixin):
         array, as `sample_weight`. Rows with weight 0 are imputed, and not learned from.
     groups : column, optional
         A column that names the group of each row, such as a patient; it is not modelled. A missing cell is then also
-        predicted from the other rows of its group in the same table: see docs/groups.md. Groups that `fit` has not seen
-        are as good as those that it has.
+        predicted from the other rows of its group in the same table: see docs/weights-and-groups.md. Groups that `fit`
+        has not seen are as good as those that it has.
     order : column, optional
         A column by which the rows of a group follow one another, such as a date; the nearest values before and after a
         missing cell then help to predict it.

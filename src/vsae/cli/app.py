@@ -338,7 +338,7 @@ def evaluate(
         methods = separated(compare) or list(CHAINS)
         found = imputer.evaluate(source.data, holdout=holdout, repeats=repeats, compare=methods)
         if out != "-":
-            typer.echo(found)
+            typer.echo(printable(found))
         if out is not None:
             write_table(out, {name: np.array(column) for name, column in found.to_dict().items()})
             note(f"wrote {out}", quiet or out == "-")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import vsae.estimator
+import vsae.estimator.learning
 from vsae import VSAEImputer
 from vsae.cli.app import app
 from vsae.datasets import make_clinic
@@ -27,7 +27,7 @@ def some_columns(n: int, seed: int = 1) -> dict[str, np.ndarray]:
 @pytest.fixture
 def masks(monkeypatch) -> list[np.ndarray]:
     """Those that models are fitted with."""
-    seen, fit = [], vsae.estimator.fit
+    seen, fit = [], vsae.estimator.learning.fit
 
     def watched(schema, columns, mask, *rest, **options):
         seen.append(mask)
@@ -36,7 +36,7 @@ def masks(monkeypatch) -> list[np.ndarray]:
                 assert not np.asarray(columns[variable.name])[~mask[:, j]].any(), "a hidden value is handed on"
         return fit(schema, columns, mask, *rest, **options)
 
-    monkeypatch.setattr("vsae.estimator.fit", watched)
+    monkeypatch.setattr("vsae.estimator.learning.fit", watched)
     return seen
 
 

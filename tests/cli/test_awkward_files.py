@@ -49,7 +49,7 @@ class Median:
 
 @pytest.fixture(autouse=True)
 def _no_networks(monkeypatch):
-    monkeypatch.setattr("vsae.estimator.fit", Median)
+    monkeypatch.setattr("vsae.estimator.learning.fit", Median)
 
 
 class Case(NamedTuple):

@@ -49,9 +49,11 @@ def test_complex_numbers_are_one_line():
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("X", ["abc", 5.0, np.zeros(4, [("x", "f8"), ("y", "i4")]), np.zeros(2000), np.zeros((2, 2, 2))])
+@pytest.mark.parametrize(
+    "X", ["abc", 5.0, np.zeros(4, [("x", "f8"), ("y", "i4")]), np.zeros(2000), np.zeros((2, 2, 2))]
+)
 def test_what_is_no_table_is_one_line(X):
-    with pytest.raises(ValueError, match=r"array") as caught:
+    with pytest.raises(ValueError, match="array") as caught:
         quick().fit(X)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300

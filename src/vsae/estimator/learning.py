@@ -1,0 +1,82 @@
+"""A fit: from a user's table to a model of its rows, and what the estimator keeps of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from vsae import __version__
+from vsae.estimator.base import TableEstimator
+from vsae.estimator.rows import Rows, rows_to_learn
+from vsae.estimator.settings import check_settings, config_of, mechanism_of
+from vsae.fitting.fit import fit
+from vsae.fitting.fitted import FittedVSAE
+from vsae.fitting.start import Start
+from vsae.progress import training_progress
+from vsae.table import Encoded, Table
+from vsae.table.errors import counted
+
+
+class LearningMixin(TableEstimator):
+    """The steps of `fit` and `partial_fit`, and a fit that changes nothing, which `evaluate` asks for."""
+
+    def _check_settings(self) -> None:
+        """Before a table is read."""
+        check_settings(self.config, self.strategy, self.mechanism, self.callback)
+
+    def _planned(self, X: Any) -> Table:
+        return Table.fit(
+            X,
+            schema=self._roles.schema(X, self.schema),
+            missing_values=self.missing_values,
+            structural=self.structural,
+            constraints=self.constraints or (),
+        )
+
+    def _begin(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        """A first fit, or one that forgets the last."""
+        self._check_settings()
+        X = self._checked(X, reset=True)
+        table = self._planned(X)
+        encoded = table.encode(X, handle_unknown=self.handle_unknown)
+        self._learn(table, encoded, rows_to_learn(X, table, encoded, self._roles, sample_weight))
+
+    def _go_on(self, X: Any, start: Start, sample_weight: ArrayLike | None) -> None:
+        """From where the last fit stands."""
+        self._check_settings()
+        X = self._checked(X, reset=False)
+        encoded = self.schema_.encode_more(X)
+        rows = rows_to_learn(X, self.schema_, encoded, self._roles, sample_weight, self.context_)
+        self._learn(self.schema_, encoded, rows, start)
+
+    def _learn(self, table: Table, encoded: Encoded, rows: Rows, start: Start | None = None) -> None:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        fitted = self._fitted(table, rows, seed, f"fitting {counted(len(rows.mask), 'row')}", start)
+        missing, earlier = float(1 - table.without_inapplicable(encoded).mask.mean()), 0
+        if start is not None and start.rows:
+            missing += (1 - start.share(encoded.n_rows)) * (self.fitted_on_["missing"] - missing)
+            earlier = start.rows
+        self.context_ = rows.context  # from here on all or nothing: a fit that fails changes nothing
+        self.schema_, self.fitted_, self._seed = table, fitted, seed
+        self.fitted_on_ = {"rows": earlier + encoded.n_rows, "missing": missing, "vsae": __version__}
+
+    def _fitted(self, table: Table, rows: Rows, seed: int, title: str, start: Start | None = None) -> FittedVSAE:
+        """A model of the rows; nothing of this estimator changes."""
+        config = config_of(self.config, self.effort, self.device, rows.schema, len(rows.mask))
+        with training_progress(title, quiet=not self.verbose, also=self.callback) as callback:
+            return fit(
+                rows.schema,
+                rows.columns,
+                rows.mask,
+                config,
+                mechanism=mechanism_of(self.mechanism, table),
+                weight=rows.weight,
+                context=rows.beside,
+                seed=seed,
+                device=self.device,
+                callback=callback,
+                checkpoint_path=self.checkpoint_path,
+                start=start,
+            )

@@ -82,7 +82,11 @@ class TableEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
             return X
         if isinstance(X, np.ndarray) and np.iscomplexobj(X):
             raise ValueError("Complex data not supported; give real and imaginary parts as columns of their own")
-        return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
+        try:
+            return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
+        except ValueError as error:  # with the array between its first line and its last
+            first, *rest = str(error).splitlines()
+            raise ValueError(" ".join([first, *rest[-1:]])) from None
 
     def _encoded(self, X: Any, *, context: bool = True) -> tuple[View, Encoded]:
         """X, looked at once, and its cells; with what groups say of their rows, unless that is not wanted."""

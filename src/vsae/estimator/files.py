@@ -82,6 +82,9 @@ def _try_out(imputer: TableEstimator) -> None:
         or (table.schema if imputer.context_ is None else imputer.context_.schema) != fitted.schema
     ):
         raise ValueError("its table has other columns than its model")
+    context = imputer.context_
+    if (context is None) != (imputer.groups is None) or (context and context.near and imputer.order is None):
+        raise ValueError("it does not say which column the groups or their order are")
     if imputer.handle_unknown not in ("keep", "error"):
         raise ValueError(f"handle_unknown is {imputer.handle_unknown!r}")
     check_strategy(imputer.strategy)

@@ -199,7 +199,7 @@ class FittedVSAE(Kept, FittedModel[VSAE]):
     # --- files
 
     def try_out(self) -> dict[str, NDArray[Any]]:
-        refuse_damaged(self.model, self.calibration)
+        refuse_damaged(self.to_parts()[0], self.calibration)
         if self.turns is not None and (self.turns.shape != (len(self.schema),) or not self.turns.min() >= 0):
             raise ValueError("its turns are not those of its attributes")
         blank, mask = blank_rows(self.schema)

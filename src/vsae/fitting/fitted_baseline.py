@@ -83,7 +83,7 @@ class FittedBaseline(Kept, FittedModel[Baseline]):
         return cls(model, encoding, calibration, history=history)
 
     def try_out(self) -> dict[str, NDArray[Any]]:
-        refuse_damaged(self.model, self.calibration)
+        refuse_damaged(self.to_parts()[0], self.calibration)
         blank, mask = blank_rows(self.schema)
         columns = self.impute(blank, mask)
         mask[1] = True

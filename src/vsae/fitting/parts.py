@@ -18,12 +18,13 @@ from vsae.data.schema import Schema
 from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer
 from vsae.model.config import VSAEConfig
-from vsae.model.latent_model import LatentModel, ModelT, resolve_device
+from vsae.model.latent_model import ModelT, resolve_device
 from vsae.storage import checkpoint
 from vsae.storage.typed import typed
 from vsae.training.history import History
 
 _BY_BLOCK = ("loc", "scale", "low", "high", "decimals", "point_mass")  # of an encoding, for every block of numbers
+_MAY_BE_NAN = ("encoding.point_mass.", "encoding.settings.")  # of a column that has none
 _WIDEST = 30.0  # of the logarithm of what a width is multiplied by
 Parts = tuple[dict[str, Tensor], dict[str, Any]]
 KeptT = TypeVar("KeptT", bound="Kept")
@@ -49,7 +50,10 @@ class Shared(NamedTuple, Generic[ModelT]):
         schema, config = Schema.from_json(content["schema"]), VSAEConfig.from_json(content["config"])
         with private_rng(0, torch.device("cpu")), checkpoint.NoLarger(tensors):
             model = build(schema, config)
-        model.load_state_dict(checkpoint.part(tensors, "model"))
+        weights, own = checkpoint.part(tensors, "model"), model.state_dict()
+        if {name: x.shape for name, x in weights.items()} != {name: x.shape for name, x in own.items()}:
+            raise ValueError("its weights are not those of its settings")
+        model.load_state_dict(weights)
         blocks = [block.name for block in schema.standardised_blocks]
         parts = {part: {name: tensors[f"encoding.{part}.{name}"].numpy() for name in blocks} for part in _BY_BLOCK}
         parts["settings"] = {name: x.numpy() for name, x in checkpoint.part(tensors, "encoding.settings").items()}
@@ -78,10 +82,12 @@ def shared_parts(fitted: Imputer[Any], history: History) -> tuple[dict[str, Mapp
     return groups, content
 
 
-def refuse_damaged(model: LatentModel, calibration: Calibration) -> None:
+def refuse_damaged(tensors: Mapping[str, Tensor], calibration: Calibration) -> None:
     """Of a file that anyone may have written, it is not enough that its parts have the right types and sizes."""
-    if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
-        raise ValueError("a weight is not finite")
+    for name, x in tensors.items():
+        bad = torch.isinf(x) if name.startswith(_MAY_BE_NAN) else ~torch.isfinite(x)
+        if x.is_floating_point() and bool(bad.any()):
+            raise ValueError(f"not all of {name} is finite")
     if any(not bool((part.log_width.abs() < _WIDEST).all()) for part in calibration.residuals.values()):
         raise ValueError("an interval is wider than numbers are")
 

@@ -31,12 +31,10 @@ def page(results: Path) -> str | None:
     if not rows or not weights:
         return None
     groups = paragraph(
-        "A patient's other visits tell more of a missing cell than other patients do. With `groups`, each column",
-        "has the",
-        "mean of its observed cells in the other rows of the group beside it, leaning towards the mean of all rows",
-        "as a",
-        "random intercept does, the more so the fewer cells there are; with `order`, each column with missing",
-        "cells also",
+        "A patient's other visits tell more of a missing cell than other patients do. With `groups`, each column has",
+        "its mean in the group beside it, as the group's other rows tell it: a random intercept, which leans towards",
+        "the mean of all rows, the more so the fewer cells there are, and heeds what the group's other columns say;",
+        "with `order`, each column with missing cells also",
         "has the nearest values before and after the row. The model reads this context, and neither imputes",
         "nor returns",
         "it. No cell takes part in its own context, and none that is withheld takes part in any. Context comes",

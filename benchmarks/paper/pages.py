@@ -255,8 +255,9 @@ VAE, CVAE and MVAE have its likelihoods, scaling and noise in missing cells, too
 of fixed variance ½. HI-VAE and MIWAE have learned scales, standardised numbers and zeros in missing cells, as their own
 papers do. MICE and MissForest are the chains of [the benchmark](benchmark.md). The models from not-MIWAE on are not the
 paper's rivals, but those it speaks of and some that came later, each with its own paper's choices, departures named in
-its file (`vsae.baselines`); `VSAEImputer(method="vaeac")` runs any of them. `python -m benchmarks paper --methods all`
-runs every method; models and experiments that are not in a table have not been run.
+its file (`vsae.baselines`); GAIN and ReMasker have sizes of their own. `VSAEImputer(method="vaeac")` runs any of them.
+`python -m benchmarks paper --methods all` runs every method; models and experiments that are not in a table have not
+been run.
 {len(rows)} rows; those of MCAR took {hours:.1f} hours of training in all. Machines: {machines}.
 
 ## Table 1: MCAR, half of the cells missing

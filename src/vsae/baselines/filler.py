@@ -12,7 +12,7 @@ from vsae.baselines.base import Baseline
 from vsae.baselines.flat import FlatRows
 from vsae.data.batch import Batch
 from vsae.data.schema import Schema
-from vsae.model.config import VSAEConfig
+from vsae.model.config import NetShape, VSAEConfig
 from vsae.model.generative import DataDistribution, DataNetwork
 from vsae.model.latent_model import Draws, Noise
 from vsae.model.likelihoods import Gaussian, Vector
@@ -29,9 +29,14 @@ class RowFiller(Baseline):
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
         self.rows = FlatRows(schema)
+        shape = self.shape(config.data_net)
         self.filler = DataNetwork(
-            self.make_heads(), config.members, self.rows.width, config.data_net, len(schema), self.reads_mask
+            self.make_heads(), config.members, self.rows.width, shape, len(schema), self.reads_mask
         )
+
+    def shape(self, asked: NetShape) -> NetShape:
+        """Of a network, where settings ask for this one."""
+        return asked
 
     def said(self, visible: Batch, noise: Tensor | float, only: Collection[str] | None = None) -> DataDistribution:
         """What the network says of every cell, given noise (E, B, entries)."""
@@ -49,7 +54,8 @@ class RowFiller(Baseline):
 
     @property
     def numbers_per_row(self) -> int:
-        return 4 * self.rows.width + self.filler.heads.numbers_per_row + 4 * self.config.data_net.width
+        width = self.shape(self.config.data_net).width
+        return 4 * self.rows.width + self.filler.heads.numbers_per_row + 4 * width
 
     def reconstruct(self, batch: Batch) -> DataDistribution:
         return without_noise(self.said(batch, 0.0))

@@ -69,8 +69,8 @@ class VSAEImputer(EvaluationMixin, MissingnessMixin, GenerationMixin):
     strategy : {"mean", "median", "draw"}
         What `transform` puts into a missing cell. "mean": the mean of a number and the most probable level, which err
         least in squares and in counts; for prediction. "median": least absolute error; a column that is mostly 0 gets
-        0. "draw": one draw of all missing cells of a row together, so that rows, spreads and correlations look like
-        the observed ones. For inference, use `draw`, which gives several.
+        0, one of a few exact numbers one of these. "draw": one draw of all missing cells of a row together, so that
+        rows, spreads and correlations look like the observed ones. For inference, use `draw`, which gives several.
     add_indicator : bool
         Whether `transform` adds a column of booleans, `missingindicator_age`, for each column that had missing cells in
         `fit`: True where the cell was missing. `imputed_mask` gives them as a table of their own.

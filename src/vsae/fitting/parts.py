@@ -23,7 +23,7 @@ from vsae.storage import checkpoint
 from vsae.storage.typed import typed
 from vsae.training.history import History
 
-_ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals", "point_mass")
+_BY_BLOCK = ("loc", "scale", "low", "high", "decimals", "point_mass")  # of an encoding, for every block of numbers
 _WIDEST = 30.0  # of the logarithm of what a width is multiplied by
 Parts = tuple[dict[str, Tensor], dict[str, Any]]
 KeptT = TypeVar("KeptT", bound="Kept")
@@ -51,9 +51,8 @@ class Shared(NamedTuple, Generic[ModelT]):
             model = build(schema, config)
         model.load_state_dict(checkpoint.part(tensors, "model"))
         blocks = [block.name for block in schema.standardised_blocks]
-        parts = {
-            part: {name: tensors[f"encoding.{part}.{name}"].numpy() for name in blocks} for part in _ENCODING_PARTS
-        }
+        parts = {part: {name: tensors[f"encoding.{part}.{name}"].numpy() for name in blocks} for part in _BY_BLOCK}
+        parts["settings"] = {name: x.numpy() for name, x in checkpoint.part(tensors, "encoding.settings").items()}
         return cls(
             model.to(device).eval(),
             Encoding(schema, **parts, scaling=content["scaling"]),
@@ -65,7 +64,7 @@ class Shared(NamedTuple, Generic[ModelT]):
 def shared_parts(fitted: Imputer[Any], history: History) -> tuple[dict[str, Mapping[str, Tensor]], dict[str, Any]]:
     """Groups of tensors, and JSON."""
     groups: dict[str, Mapping[str, Tensor]] = {"model": fitted.model.state_dict()}
-    for part in _ENCODING_PARTS:
+    for part in (*_BY_BLOCK, "settings"):
         blocks = getattr(fitted.encoding, part)
         groups[f"encoding.{part}"] = {name: torch.from_numpy(x) for name, x in blocks.items()}
     groups["calibration"], calibration = fitted.calibration.to_parts()

@@ -51,7 +51,7 @@ unit: $(INSTALLED)
 	$(PYTEST)
 
 docs: $(INSTALLED)
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto docs build/docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
 	@echo 'open build/docs/index.html'
 
 slow: $(INSTALLED)

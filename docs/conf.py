@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -19,7 +21,6 @@ version = release = vsae.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_*"]
-suppress_warnings = ["toc.empty_glob"]  # pages that are made from rows are there once these are
 smartquotes = False  # options and quoted text stay as they are typed
 
 myst_heading_anchors = 4  # links to headings, as on code hosts
@@ -81,7 +82,16 @@ def _described(name: str, command: Any) -> Iterator[str]:
     yield ""
 
 
+def _listed_once_there(app: Any, page: str, source: list[str]) -> None:
+    """Pages that are made from rows are there once these are; the index names all of them."""
+    if page == "index":
+        lines = source[0].splitlines()
+        entry = re.compile(r"[a-z/-]+")
+        source[0] = "\n".join(s for s in lines if not entry.fullmatch(s) or (Path(app.srcdir) / f"{s}.md").exists())
+
+
 def setup(app: Any) -> None:
     """Formulas become MathML, which browsers draw by themselves."""
+    app.connect("source-read", _listed_once_there)
     app.add_directive("commands", Commands)
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.evaluation.report import Evaluation
-from vsae.fitting.fitted import FittedVSAE
+from vsae.fitting.fitted import FittedModel
 from vsae.mechanism.report import MechanismReport
 from vsae.plots.cells import Completed, Distribution, Pair, Uncertainty, distribution, strongest_pairs, uncertainty
 from vsae.plots.curves import Training, training
@@ -84,7 +84,7 @@ class Source:
     view: View
     table: Table
     encoded: Encoded  # with what groups say of their rows, if they do
-    fitted: FittedVSAE
+    fitted: FittedModel[Any]
     impute: Callable[[Encoded], Mapping[str, NDArray[Any]]]
     seed: int
     row_names: Sequence[Any] | None = None  # None: they are numbered from 1

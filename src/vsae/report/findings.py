@@ -22,7 +22,7 @@ from vsae.table.fills import Fill, fills
 from vsae.table.plan import ColumnPlan
 
 _MOST_ROWS = 3000  # that are drawn: a distribution is told as well by these
-_MOST_DRAWN = 30_000  # missing cells of these rows
+_MOST_DRAWN = 15_000  # missing cells of these rows
 _QUANTILE_DRAWS = 50  # latent ones, that an interval is made of
 _GROUPINGS, _FEWEST, _MOST = 6, 2, 12  # columns to group by, and their levels
 _INTERVAL = (0.05, 0.95)

@@ -12,7 +12,8 @@ import torch
 from typer.testing import CliRunner
 
 from vsae import load
-from vsae.cli.app import app, numbered
+from vsae.cli.app import app
+from vsae.cli.impute import numbered
 from vsae.files import read_table
 from vsae.storage import checkpoint
 

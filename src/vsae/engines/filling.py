@@ -70,7 +70,9 @@ class Filler:
         for block, table in self.blocks.read(blocks):
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always", DataWarning)
-                warnings.filterwarnings("ignore", message="the missing cells of these columns are left")  # it is counted
+                warnings.filterwarnings(
+                    "ignore", message="the missing cells of these columns are left"
+                )  # it is counted
                 tables = self._tables(table.data, block.first_row)
                 if self.how.only:
                     tables = [table.only(each, self.how.only) for each in tables]

@@ -38,9 +38,7 @@ class LearningMixin(TableEstimator):
             beyond=beyond,
         )
 
-    def _begin(
-        self, X: Any, sample_weight: ArrayLike | None, beyond: Mapping[Hashable, Beyond] | None = None
-    ) -> None:
+    def _begin(self, X: Any, sample_weight: ArrayLike | None, beyond: Mapping[Hashable, Beyond] | None = None) -> None:
         """A first fit, or one that forgets the last; `beyond` the rows of X, there may be others."""
         self._check_settings()
         X = self._checked(X, reset=True)

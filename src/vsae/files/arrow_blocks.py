@@ -51,7 +51,9 @@ class ArrowBlocks(Blocks):
                 raise FileError(f"{file.path}: column {field.name!r} is missing, which {first} has; add it")
             if schema.field(field.name).type != field.type:
                 found = schema.field(field.name).type
-                raise FileError(f"{file.path}: column {field.name!r} is {found}, and {field.type} in {first}; convert it")
+                raise FileError(
+                    f"{file.path}: column {field.name!r} is {found}, and {field.type} in {first}; convert it"
+                )
         if extra := [name for name in schema.names if name not in self.schema.names]:
             raise FileError(f"{file.path}: column {extra[0]!r} is not in {first}; drop it, or add it there")
 
@@ -100,7 +102,9 @@ class ArrowBlocks(Blocks):
         """As a file of Arrow, which keeps all that there is to a column."""
         pa = import_pyarrow("a part")
         filled = filled.select([name for name in table.data.column_names if name in filled.column_names])
-        if filled.schema.equals(table.data.schema):  # which does not look at metadata: that of the fields comes back here
+        if filled.schema.equals(
+            table.data.schema
+        ):  # which does not look at metadata: that of the fields comes back here
             filled = type(filled).from_arrays(filled.columns, schema=table.data.schema)
         filled = filled.replace_schema_metadata(table.data.schema.metadata).unify_dictionaries()
         sink = io.BytesIO()
@@ -122,7 +126,9 @@ class ArrowBlocks(Blocks):
 
     def check_format(self, where: str, format: FileFormat) -> None:
         if format.name not in ARROW_FORMATS or format.compression:
-            raise FileError(f"{where}: a {self.format.name} file that is read in blocks is written as .parquet or .feather")
+            raise FileError(
+                f"{where}: a {self.format.name} file that is read in blocks is written as .parquet or .feather"
+            )
 
 
 class _Open:

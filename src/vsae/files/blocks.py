@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vsae.files import FileTable
+from vsae.files.notations import Notation
 from vsae.files.sources import InputFile
 from vsae.files.storage import FileError, FileFormat
 
@@ -44,8 +45,9 @@ class Blocks(ABC):
         return sum(block.rows for block in self.blocks)
 
     @property
-    def partitioned(self) -> bool:
-        return bool(self.files[0].partitions)
+    def notations(self) -> dict[str, Notation]:
+        """How the columns of a text are written; of other formats, none."""
+        return {}
 
     @abstractmethod
     def read(self, blocks: Sequence[Block]) -> Iterator[tuple[Block, FileTable]]:

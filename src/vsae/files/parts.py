@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vsae.files.blocks import Block, Blocks
-from vsae.files.storage import FileError, FileFormat, format_of
+from vsae.files.storage import FileError, format_of
 from vsae.storage.atomic import check_place, write_text, written_beside
 
 _MANIFEST = "manifest.json"

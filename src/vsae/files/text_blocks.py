@@ -95,7 +95,7 @@ class TextBlocks(Blocks):
         found = opening(source, text, self.format.name, asked._replace(delimiter=delimiter))
         if isinstance(found.dialect, FixedWidth):
             raise cannot_stream(str(file.path), "columns of fixed widths")
-        self.sources.append(replace(source, encoding=encoding and source.encoding or _ONE_BYTE[0]))
+        self.sources.append(replace(source, encoding=(encoding and source.encoding) or _ONE_BYTE[0]))
         self.openings.append(found if not self.openings else found._replace(has_header=self.openings[0].has_header))
 
     # --- all lines: where blocks begin, and how columns are written
@@ -235,7 +235,9 @@ class TextBlocks(Blocks):
 
     def check_format(self, where: str, format: FileFormat) -> None:
         if format.name not in (self.format.name, "txt") or format.compression:
-            raise FileError(f"{where}: a {self.format.name} file that is read in blocks is written as .{self.format.name}")
+            raise FileError(
+                f"{where}: a {self.format.name} file that is read in blocks is written as .{self.format.name}"
+            )
 
 
 def _parser(name: str, dialect: Dialect, asked: Asked) -> Any:

@@ -27,7 +27,9 @@ Each module builds on those before it:
     typed_json, plan      one column: read, written, shown, saved
     inference             from a column and what was asked of it to its plan
     backends, frames      cells in and out of numpy; of pandas, polars and pyarrow
-    containers, table     a user's table as labelled columns; all of them together
+    containers, labels    a user's table as labelled columns; what is said of them by label
+    given, planning       values of single columns; the plan of one, and a new one like it
+    table                 all columns together
     fills                 which missing cells are filled, which are left, and why
     roles                 columns that say something of rows: weights, groups, order
 """

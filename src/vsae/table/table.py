@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vsae.data.schema import NUMBERS, Attribute, Schema
+from vsae.data.schema import Attribute, Schema
 from vsae.notebook import html_table
-from vsae.table.backends import Backend, Column, HoldsArrays
-from vsae.table.cells import Bools, Cells, coded, is_null, objects, scalar, scalars
+from vsae.table.backends import Column
+from vsae.table.cells import Bools, Cells, scalars
 from vsae.table.conditions import resolved, rows_where
 from vsae.table.constraints import Constraints, named_rows
 from vsae.table.containers import BACKENDS, View, stacked, view_of
 from vsae.table.errors import DataWarning, TableError, counted
 from vsae.table.expressions import columns_of, parse_relation
-from vsae.table.inference import Facts, planned
-from vsae.table.missing_codes import never_numbers, suspected
+from vsae.table.given import allowed_of, values_of
+from vsae.table.labels import by_label, codes_by_label, names_of, some
 from vsae.table.plan import ColumnPlan, Oddity
-from vsae.table.specs import Spec, Temporal, as_spec
+from vsae.table.planning import for_images, new_column, plan_column, refuse_images
+from vsae.table.specs import as_spec
 from vsae.table.survey import Beyond, with_cells_beyond
-from vsae.table.typed_json import Unsaveable
 
 
 class Encoded(NamedTuple):
@@ -88,14 +88,14 @@ class Table:
         if not view.n or not view.columns:
             size = f"{counted(view.n, 'row')} and {counted(len(view.columns), 'column')}"
             raise TableError(f"the table has {size}; fit needs at least one of each")
-        names = _names(view)
-        specs = {label: as_spec(label, asked) for label, asked in _by_label("schema", schema, names).items()}
-        codes = _codes_by_label(missing_values, names)
+        names = names_of(view)
+        specs = {label: as_spec(label, asked) for label, asked in by_label("schema", schema, names).items()}
+        codes = codes_by_label(missing_values, names)
         relations = [constraints] if isinstance(constraints, str) else list(constraints)
         measured = {name for text in relations for name in columns_of(parse_relation(text))}
         seen = view if beyond is None else with_cells_beyond(view, beyond)
         plans = tuple(
-            _plan_column(seen, label, name, specs.get(label), codes.get(label, ()), bool({str(label), name} & measured))
+            plan_column(seen, label, name, specs.get(label), codes.get(label, ()), bool({str(label), name} & measured))
             for label, name in names.items()
         )
         if beyond is not None:  # codes are counted in the sample alone
@@ -114,7 +114,7 @@ class Table:
                     f"column {plan.label!r}: {codes_of} may stand for a missing value; if so, say it with "
                     f"missing_values={{{plan.label!r}: {[*plan.suspected]!r}}}, or --missing in the shell"
                 )
-        conditions = {names[label]: text for label, text in _by_label("structural", structural, names).items()}
+        conditions = {names[label]: text for label, text in by_label("structural", structural, names).items()}
         resolved([str(plan.label) for plan in plans if plan.name in conditions], plans, "structural")
         table = cls(plans, view.container, conditions)
         if not conditions and not relations:
@@ -174,7 +174,7 @@ class Table:
         complaints: list[str] = []
         located = [(plan, label) for plan, label in self.located(view) if plan.kind is not None]
         if view.columns and not any(label in view.columns for _, label in located):
-            known = _some(plan.label for plan in self.modelled)
+            known = some(plan.label for plan in self.modelled)
             raise TableError(f"none of the fitted columns is in this table; the model knows {known}")
         for j, (plan, label) in enumerate(located):
             columns[plan.name] = plan.blank(view.n)
@@ -208,7 +208,7 @@ class Table:
             where = np.flatnonzero(missing & ~empty)
             if plan.shape is not None:
                 if len(where):
-                    backend = _for_images(plan, view.container, view.backend)
+                    backend = for_images(plan, view.container, view.backend)
                     changed[label] = backend.fill_objects(column, where, plan.write(x[where], None))
                 continue
             target = view.backend.target(column)
@@ -275,37 +275,11 @@ class Table:
 
     def values(self, given: Mapping[Any, Any]) -> dict[str, float]:
         """Values of single columns, by label or name → variable: number in natural units, or level code."""
-        plans = {plan.name: plan for plan in self.modelled} | {plan.label: plan for plan in self.modelled}
-        found: dict[str, float] = {}
-        for label, value in given.items():
-            if label not in plans:
-                raise TableError(f"column {label!r} is not modelled; the columns that are: {_some(self.schema.names)}")
-            plan = plans[label]
-            if is_null(value) or coded(objects([scalar(value)]), plan.missing_codes).any():
-                raise TableError(
-                    f"column {label!r}: {value!r} stands for a missing value; give a value, or vsae.MISSING"
-                )
-            values, storage = plan.given([value])
-            if not plan.takes(storage):
-                raise TableError(f"column {label!r}: {value!r} was given; it takes {plan.storage_name} values")
-            x, oddities = plan.read(Cells(values, np.ones(1, dtype=np.bool_), storage))
-            for odd in oddities:
-                raise TableError(f"column {label!r}: {value!r} {odd.why}; it has {plan.describe()}")
-            found[plan.name] = x[0].item()
-        return found
+        return values_of(self.modelled, given)
 
     def allowed(self, given: Mapping[Any, Any]) -> dict[str, Callable[[NDArray[Any]], Bools]]:
         """By name, whether encoded values lie in a range (low, high), whose ends may be None, or are one of a list."""
-        names = {plan.label: plan.name for plan in self.modelled}
-        found: dict[str, Callable[[NDArray[Any]], Bools]] = {}
-        for label, wanted in given.items():
-            if label not in names:
-                raise TableError(f"column {label!r} is not modelled; the columns that are: {_some(names)}")
-            if isinstance(wanted, tuple) and len(wanted) != 2:
-                raise TableError(f"column {label!r}: a range has two ends, not {len(wanted)}; write a list of values")
-            ends = [None if value is None else self.values({label: value}).popitem()[1] for value in wanted]
-            found[names[label]] = partial(_in_range if isinstance(wanted, tuple) else _is_one_of, ends)
-        return found
+        return allowed_of(self.modelled, given)
 
     def frame(
         self,
@@ -327,9 +301,9 @@ class Table:
         made: dict[Hashable, Column] = {}
         inapplicable = self.inapplicable(columns)
         for plan in self.modelled:
-            _refuse_images(plan, container, backend)
+            refuse_images(plan, container, backend)
         for j, plan in enumerate(self.modelled):
-            column = _column(backend, plan, columns[plan.name], backend.empty(plan.dtype) if same else None)
+            column = new_column(backend, plan, columns[plan.name], backend.empty(plan.dtype) if same else None)
             missing = inapplicable.get(plan.name, False) | (np.zeros(n, np.bool_) if mask is None else ~mask[:, j])
             if missing.any():
                 column = backend.with_nulls(column, missing)
@@ -396,9 +370,9 @@ class Table:
 
     def _new_column(self, view: View, plan: ColumnPlan, x: NDArray[Any], empty: Bools) -> Column:
         """Of the dtype of fit where the library is the same; with nulls where it is `empty`."""
-        _refuse_images(plan, view.container, view.backend)
+        refuse_images(plan, view.container, view.backend)
         like = view.backend.empty(plan.dtype) if self.container == view.container else None
-        column = _column(view.backend, plan, x, like)
+        column = new_column(view.backend, plan, x, like)
         return view.backend.with_nulls(column, empty) if empty.any() else column
 
     def _blank(self, plan: ColumnPlan, n: int) -> NDArray[Any]:
@@ -409,111 +383,10 @@ class Table:
         return np.full(n, null if plan.constant is None else plan.constant, dtype)
 
 
-def _plan_column(
-    view: View, label: Hashable, name: str, asked: Spec | None, codes: tuple[Any, ...], measured: bool
-) -> ColumnPlan:
-    backend, column = view.backend, view.columns[label]
-    cells = backend.cells(column, codes)
-    numeric = asked is not None and (isinstance(asked, Temporal) or asked.kind in NUMBERS)
-    if (cells.why or numeric) and (texts := never_numbers(backend.mixed(column))):  # words that say there is none
-        cells, codes = backend.cells(column, codes + texts), codes + texts
-    facts = Facts(cells, backend.categorical(column), backend.order(column), view.plain, measured)
-    missing = 1 - float(cells.observed.mean())
-    blank = ColumnPlan(name, label, None, storage=cells.storage, missing_codes=codes, missing=missing)
-    plan = planned(replace(blank, suspected=suspected(cells.finite)), facts, asked)
-    _refuse_images(plan, view.container, backend)  # now, not after training
-    try:
-        return replace(plan, dtype=backend.describe(column)) if plan.kind else plan
-    except Unsaveable as reason:
-        raise TableError(f"column {label!r}: {reason}") from None
-
-
-def _column(backend: Backend, plan: ColumnPlan, x: NDArray[Any], like: Column | None) -> Column:
-    if plan.shape is not None:  # arrays, whatever dtype the paths had
-        return backend.new(plan.write(x, None), None)
-    return backend.new(plan.write(x, None if like is None else backend.target(like)), like)
-
-
-def _refuse_images(plan: ColumnPlan, container: str, backend: Backend) -> None:
-    """If it is a column of them, and the container has no room."""
-    if plan.shape is not None:
-        _for_images(plan, container, backend)
-
-
-def _for_images(plan: ColumnPlan, container: str, backend: Backend) -> HoldsArrays:
-    """The backend, if its cells have room for the images of a column."""
-    if not isinstance(backend, HoldsArrays):
-        raise TableError(
-            f"column {plan.label!r} holds images, which a {container} table cannot hold once they are imputed; "
-            "use pandas or a dict of columns"
-        )
-    return backend
-
-
-def _names(view: View) -> dict[Hashable, str]:
-    """Label → name in the schema: the label as text, or x0, x1, … in arrays."""
-    labels: dict[str, Hashable] = {}
-    for label in view.columns:
-        name = f"x{label}" if view.container == "array" else str(label)
-        while name in labels:
-            name += "'"  # columns 1 and '1'
-        labels[name] = label
-    return {label: name for name, label in labels.items()}
-
-
-def _by_label(what: str, given: Mapping[Any, Any] | None, names: dict[Hashable, str]) -> dict[Hashable, Any]:
-    """What a user said of columns by label or by name."""
-    given = {} if given is None else given
-    if not isinstance(given, Mapping):
-        raise TableError(f"{what}={given!r} does not say which column it is for; pass a dict {{column: …}}")
-    labels = {name: label for label, name in names.items()} | {label: label for label in names}
-    for key in given:
-        if key not in labels:
-            raise TableError(f"{what} names {key!r}, which is not a column; the columns are {_some(names)}")
-    return {labels[key]: value for key, value in given.items()}
-
-
-def _codes_by_label(given: Any, names: dict[Hashable, str]) -> dict[Hashable, tuple[Any, ...]]:
-    """The missing codes of each column; those of all columns stand alone or under None, and count as text, too."""
-    if given is not None and not isinstance(given, Mapping):
-        given = {None: given}
-    given = dict(given or {})
-    of_all = () if None in names else _as_codes(None, given.pop(None, ()))
-    of_all += tuple(str(code) for code in of_all if not isinstance(code, str))
-    own = {label: _as_codes(label, each) for label, each in _by_label("missing_values", given, names).items()}
-    return {label: own.get(label, ()) + of_all for label in names}
-
-
-def _as_codes(label: Hashable, given: Any) -> tuple[Any, ...]:
-    """The missing codes of a column, from one or several; a null is missing anyway."""
-    several = np.iterable(given) and not isinstance(given, str | bytes)
-    codes = tuple(scalar(code) for code in (given if several else [given]) if not is_null(code))
-    for code in codes:
-        if not isinstance(code, Hashable):
-            raise TableError(
-                f"column {label!r}: the missing code {code!r} is not a single value; list the codes one by one"
-            )
-    return codes
-
-
 def _complaint(plan: ColumnPlan, cells: Cells, odd: Oddity) -> str:
     first, *others = dict.fromkeys(scalars(cells.values[odd.cells]))
     more = f" (and {counted(len(others), 'more value')})" if others else ""
     return f"column {plan.label!r}: {first!r}{more} {odd.why}"
-
-
-def _in_range(ends: list[float | None], x: NDArray[Any]) -> Bools:
-    low, high = ends
-    return np.asarray((x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high)))
-
-
-def _is_one_of(values: list[float | None], x: NDArray[Any]) -> Bools:
-    return np.isin(x, np.array(values, dtype=np.float64))
-
-
-def _some(names: Iterable[Any]) -> str:
-    names = list(names)
-    return ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
 
 
 def _warn(message: str) -> None:

@@ -22,8 +22,8 @@ Input = Annotated[
     str,
     typer.Argument(
         metavar="IN",
-        help="A table: .csv, .tsv, .xlsx, .parquet, .feather or .jsonl, with .gz or .zst after it; - is stdin. A folder "
-        "or a name with wildcards is all its files.",
+        help="A table: .csv, .tsv, .xlsx, .parquet, .feather or .jsonl, with .gz or .zst after it; - is stdin. A "
+        "folder or a name with wildcards is all its files.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="The seed of all random numbers.")]

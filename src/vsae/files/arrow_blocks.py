@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from vsae.data.schema import repeated
-from vsae.files import FileTable
+from vsae.files import FileTable, blocks
 from vsae.files.arrow import ARROW_FORMATS, ArrowFile, import_pyarrow
-from vsae.files.blocks import CELLS, Block, Blocks, cannot_stream
+from vsae.files.blocks import Block, Blocks, cannot_stream
 from vsae.files.sources import InputFile
 from vsae.files.storage import FileError, FileFormat
 
@@ -25,7 +25,7 @@ class ArrowBlocks(Blocks):
 
     formats: ClassVar[tuple[str, ...]] = ARROW_FORMATS
 
-    def __init__(self, files: list[InputFile], format: FileFormat, cells: int = CELLS) -> None:
+    def __init__(self, files: list[InputFile], format: FileFormat, cells: int | None = None) -> None:
         if format.compression:
             raise cannot_stream(str(files[0].path), f"a file with {format.compression} around it")
         self.files, self.format = files, format
@@ -35,7 +35,7 @@ class ArrowBlocks(Blocks):
             self._check(file, head.schema)
         self.columns = [*self.schema.names, *files[0].partitions]
         self.blocks = []
-        most = max(1, cells // max(1, len(self.columns)))
+        most = max(1, (cells or blocks.CELLS) // max(1, len(self.columns)))
         for number, head in enumerate(heads):
             self._add(number, head.groups, most)
 
@@ -72,11 +72,11 @@ class ArrowBlocks(Blocks):
                 self.blocks.append(Block(number, file, first, min(size, rows - offset), start, end, offset))
             start = end
 
-    def read(self, blocks: Sequence[Block]) -> Iterator[tuple[Block, FileTable]]:
-        for (number, _, _), some in groupby(blocks, key=lambda block: (block.file, block.start, block.end)):
+    def read(self, some: Sequence[Block]) -> Iterator[tuple[Block, FileTable]]:
+        for (number, _, _), together in groupby(some, key=lambda block: (block.file, block.start, block.end)):
             file = self.files[number]
             with _Open.of(file, self.format.name) as source:
-                for block, table in source.slices(list(some)):
+                for block, table in source.slices(list(together)):
                     yield block, self._table(file, table)
 
     def _table(self, file: InputFile, table: Any) -> FileTable:
@@ -100,13 +100,11 @@ class ArrowBlocks(Blocks):
 
     def part(self, table: FileTable, filled: Any) -> bytes:
         """As a file of Arrow, which keeps all that there is to a column."""
-        pa = import_pyarrow("a part")
-        filled = filled.select([name for name in table.data.column_names if name in filled.column_names])
-        if filled.schema.equals(
-            table.data.schema
-        ):  # which does not look at metadata: that of the fields comes back here
-            filled = type(filled).from_arrays(filled.columns, schema=table.data.schema)
-        filled = filled.replace_schema_metadata(table.data.schema.metadata).unify_dictionaries()
+        pa, data = import_pyarrow("a part"), cast(Any, table.data)
+        filled = filled.select([name for name in data.column_names if name in filled.column_names])
+        if filled.schema.equals(data.schema):  # which does not look at metadata: that of the fields comes back here
+            filled = type(filled).from_arrays(filled.columns, schema=data.schema)
+        filled = filled.replace_schema_metadata(data.schema.metadata).unify_dictionaries()
         sink = io.BytesIO()
         with pa.ipc.new_file(sink, filled.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
             writer.write_table(filled.combine_chunks())
@@ -167,7 +165,8 @@ class _Open:
         if len(groups) > 1 or blocks[0].rows == self.groups[groups[0]]:
             yield blocks[0], self._groups(groups)
             return
-        batches, kept, at = self._batches(groups[0]), [], 0  # `at`: rows before those that are kept
+        kept: list[Any] = []
+        batches, at = self._batches(groups[0]), 0  # `at`: rows before those that are kept
         for block in blocks:
             while at + sum(batch.num_rows for batch in kept) < block.offset + block.rows:
                 while kept and at + kept[0].num_rows <= block.offset:

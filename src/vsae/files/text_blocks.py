@@ -58,11 +58,16 @@ class TextBlocks(Blocks):
     formats: ClassVar[tuple[str, ...]] = tuple(DELIMITED)
 
     def __init__(
-        self, files: list[InputFile], format: FileFormat, asked: Asked, encoding: str | None = None, piece: int = PIECE
+        self,
+        files: list[InputFile],
+        format: FileFormat,
+        asked: Asked,
+        encoding: str | None = None,
+        piece: int | None = None,
     ) -> None:
         if format.compression:
             raise cannot_stream(str(files[0].path), f"a file with {format.compression} around it")
-        self.files, self.format, self.piece = files, format, piece
+        self.files, self.format, self.piece = files, format, piece or PIECE
         self.sources: list[TextSource] = []
         self.openings: list[Opening] = []
         for file in files:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -114,11 +116,24 @@ def few_steps(monkeypatch) -> int:
 
 
 @pytest.fixture(scope="session")
-def mice() -> None:
+def r_packages() -> Callable[..., None]:
+    """Skips where one of these packages of R is not installed."""
+
+    @cache
+    def need(*packages: str) -> None:
+        there = " && ".join(f"requireNamespace('{package}', quietly = TRUE)" for package in packages)
+        command = ["Rscript", "-e", f"quit(status = !({there}))"]
+        if shutil.which("Rscript") is None or subprocess.run(command, capture_output=True).returncode:
+            debian = " ".join(f"r-cran-{package.lower()}" for package in packages)
+            pytest.skip(f"not all of these are installed: r-base-core {debian}")
+
+    return need
+
+
+@pytest.fixture(scope="session")
+def mice(r_packages) -> None:
     """Skips where R's mice is not installed."""
-    command = ["Rscript", "-e", "quit(status = !requireNamespace('mice', quietly = TRUE))"]
-    if shutil.which("Rscript") is None or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("R's mice is not installed: apt-get install r-base-core r-cran-mice r-cran-mitools")
+    r_packages("mice", "mitools")
 
 
 @pytest.fixture

@@ -339,9 +339,9 @@ def test_the_cells_of_a_row_are_sampled_in_turn_given_those_before(monkeypatch):
     assert {filled[0, 2] for filled in fillings} == {1.0, 2.0}
 
 
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="no R")
-@pytest.mark.parametrize("method", ["mice-pmm", "mice-rf"])
-def test_mice_of_r_fills_training_and_new_rows(store, method):
+@pytest.mark.parametrize(("method", "packages"), [("mice-pmm", ["mice"]), ("mice-rf", ["mice", "ranger"])])
+def test_mice_of_r_fills_training_and_new_rows(store, r_packages, method, packages):
+    r_packages(*packages)
     assert "NRMSE" in one(store, method, limit=60)
     row = row_of(store, method)
     assert row["version"].startswith("mice ")

@@ -9,7 +9,7 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,15 +40,16 @@ COMMANDS = {
     "fit": Command(("fit", "in", "-o", "out.vsae", *_TRAINED), "out.vsae"),
     "fit and impute": Command(("impute", "in", "-o", "out.parquet", *_TRAINED), "out.parquet"),
 }
-KILLED = tuple(COMMANDS)
 _WORDS = {"in", "m.vsae", "t.csv", "out", "out/", "out.parquet", "out.csv", "out.vsae"}
 
 
-def attack(count: int, seed: int, folder: Path) -> Outcomes:
+def attack(
+    count: int, seed: int, folder: Path, commands: Sequence[str] = tuple(COMMANDS), harms: Sequence[str] | None = None
+) -> Outcomes:
     """`count` kills of each command, then other harm."""
     out, rng = Outcomes(worst_seconds=60.0), np.random.default_rng([seed, 25])
     source = _prepared(folder, seed)
-    for name, command in COMMANDS.items():
+    for name, command in ((name, COMMANDS[name]) for name in commands):
         place = folder / "place"
         whole, took = _undisturbed(command, source, place)
         for i in range(count):
@@ -63,7 +64,7 @@ def attack(count: int, seed: int, folder: Path) -> Outcomes:
             bad = "an unfinished output was there" if partial else _judged(again, place, command, whole)
             out.add(f"kill {i} of {name}", "same bytes", bad)
         if command.out != "out.csv":
-            for cause, (harm, mend) in HARMS.items():
+            for cause, (harm, mend) in ((cause, HARMS[cause]) for cause in (HARMS if harms is None else harms)):
                 _harmed(out, f"{name}, {cause}", command, source, place, whole, harm, mend)
     return out
 

@@ -19,7 +19,7 @@ _THIRDS = (-0.4307, 0.4307)  # of a standard normal
 
 
 def columns_of(rows: int, columns: int, piece: int) -> dict[str, NDArray[np.float64]]:
-    """One piece: numbers are sums of the factors and noise; every other column has the thirds of such sums as levels."""
+    """One piece: numbers are sums of factors and noise; every other column has the thirds of such sums as levels."""
     loadings = np.random.default_rng([25, columns]).normal(size=(_FACTORS, columns)) / _FACTORS**0.5
     rng = np.random.default_rng([25, piece])
     x = rng.normal(size=(rows, _FACTORS)) @ loadings + _NOISE * rng.normal(size=(rows, columns))

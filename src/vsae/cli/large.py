@@ -145,7 +145,13 @@ def _fitted(blocks: Blocks, asked: Asked, state: Path | None) -> VSAEImputer:
 
     shown = _Shown(blocks, asked.quiet)
     note(f"reading {blocks.rows:,} rows in {len(blocks.blocks):,} blocks", asked.quiet)
-    survey = Survey.of(shown.read(), asked.engine.sample, asked.seed)
+    if asked.engine.engine == "ray":
+        from vsae.engines.ray import RayEngine
+
+        engine = RayEngine(asked.engine.address, asked.engine.workers)
+        survey = engine.survey(blocks, asked.engine.sample, asked.seed)
+    else:
+        survey = Survey.of(shown.read(), asked.engine.sample, asked.seed)
     if not survey.is_whole:
         sampled = f"a uniform random sample of {survey.size:,} of {survey.rows:,} rows"
         note(f"learning {sampled}; --sample changes how many", asked.quiet)

@@ -22,7 +22,7 @@ from vsae.files.delimited import Asked, Delimited, Opening, Parsed, Scan, doubts
 from vsae.files.dialect import DELIMITED, Dialect, FixedWidth, unquote
 from vsae.files.notations import Notation, Unknown
 from vsae.files.sources import InputFile
-from vsae.files.storage import FileError, FileFormat, TextSource, decode
+from vsae.files.storage import FileError, FileFormat, TextSource, decode, not_utf8
 from vsae.table.missing_codes import is_never_a_number
 from vsae.table.notations import Text, Whole
 
@@ -80,7 +80,8 @@ class TextBlocks(Blocks):
         self.asked = asked._replace(notations=notations, settled=True)
         self.columns = [*notations, *files[0].partitions]
         notes = self.openings[0].notes + [f"column {name!r}: {said}" for name, j in found.items() for said in j.said]
-        self.notes = tuple(f"{files[0].path}: {note}" for note in notes + doubts(notations, asked))
+        others = [not_utf8(s.where, s.encoding) for s in self.sources if encoding is None and s.encoding != "utf-8"]
+        self.notes = (*others, *(f"{files[0].path}: {note}" for note in notes + doubts(notations, asked)))
 
     @property
     def notations(self) -> dict[str, Notation]:

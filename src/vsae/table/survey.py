@@ -63,6 +63,20 @@ class _Facts:
         if self.different is None:
             self.values.clear()  # so many numbers are no levels
 
+    def merge(self, other: _Facts) -> None:
+        """Take in those of other rows."""
+        self.missing += other.missing
+        self.values += other.values
+        self.bounds += other.bounds
+        self.finer |= other.finer
+        both = None if self.different is None or other.different is None else self.different | other.different
+        numbers = self.low is not None or other.low is not None
+        self.different = None if both is None or len(both) >= MOST_DIFFERENT else both
+        if self.different is None and numbers:
+            self.values.clear()
+        lows, highs = ([x for x in pair if x is not None] for pair in ((self.low, other.low), (self.high, other.high)))
+        self.low, self.high = min(lows, default=None), max(highs, default=None)
+
     @staticmethod
     def _take(column: Column, places: NDArray[np.int64], found: list[int], into: list[Column]) -> None:
         if found:
@@ -119,10 +133,10 @@ class Survey:
     (8, {'x': array([1, 2, 3])}, array([0, 4, 5, 6, 7]))
     """
 
-    def __init__(self, size: int = SAMPLE, seed: int = 0) -> None:
+    def __init__(self, size: int = SAMPLE, seed: int = 0, first_row: int = 0) -> None:
         if size < 1:
             raise ValueError(f"a sample has at least one row, not {size}")
-        self.size, self.seed, self.rows = size, seed, 0
+        self.size, self.seed, self.first_row, self.rows = size, seed, first_row, 0
         self._facts: dict[Hashable, _Facts] = {}
         self._container = ""
         self._kept: list[tuple[dict[Hashable, Column], NDArray[np.float64]]] = []  # rows and their keys
@@ -154,6 +168,15 @@ class Survey:
         self._keep(view)
         self.rows += view.n
 
+    def merge(self, other: Survey) -> None:
+        """Take in what another pass saw of the rows that follow: the sample is that of one pass over all."""
+        for label, facts in other._facts.items():
+            self._facts[label].merge(facts)
+        self._kept += other._kept
+        self._below = min(self._below, other._below)
+        self.rows += other.rows
+        self._prune(BACKENDS[self._container]())
+
     def _check(self, view: View) -> None:
         for label in self._facts:
             if label not in view.columns:
@@ -165,7 +188,7 @@ class Survey:
 
     def _keep(self, view: View) -> None:
         """The rows with the smallest keys; a row's key depends on the seed and its number alone."""
-        keys = np.random.Generator(np.random.PCG64(self.seed).advance(self.rows)).random(view.n)
+        keys = np.random.Generator(np.random.PCG64(self.seed).advance(self.first_row + self.rows)).random(view.n)
         rows = np.flatnonzero(keys < self._below)
         self._kept.append(({label: _taken(column, rows) for label, column in view.columns.items()}, keys[rows]))
         if sum(len(keys) for _, keys in self._kept) > 2 * self.size:

@@ -24,6 +24,7 @@ from benchmarks.peers import pages as peers
 from benchmarks.sharp import page as sharp
 from benchmarks.speed import page as speed
 from benchmarks.store import RESULTS
+from benchmarks.stream import page as stream
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
 from vsae.storage.atomic import write_text
 
@@ -172,6 +173,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "sharp.md": sharp.page,
     "speed.md": speed.page,
     "security.md": attack.page,
+    "large.md": stream.page,
 }
 
 

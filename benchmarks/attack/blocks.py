@@ -22,6 +22,7 @@ from benchmarks.attack.outcomes import Outcomes, table
 from vsae.files import blocks, text_blocks, write_table
 
 _ROWS, _FILES = 1200, 3  # of each file
+_LIMIT = 600.0  # seconds by the clock: a busy machine is not the attack's doing
 _SMALL = 1200  # cells of a block, so that there are several
 
 
@@ -60,7 +61,7 @@ def attack(
             started.end()
             there = _outputs(place, command)
             partial = bool(there) and there != whole and command.out != "out"  # of a folder, some files may be there
-            again = run(*_inside(command, place), before=_small_blocks)
+            again = run(*_inside(command, place), before=_small_blocks, limit=_LIMIT)
             bad = "an unfinished output was there" if partial else _judged(again, place, command, whole)
             out.add(f"kill {i} of {name}", "same bytes", bad)
         if command.out != "out.csv":
@@ -76,7 +77,7 @@ def _prepared(folder: Path, seed: int) -> Path:
         columns = {name: pa.array(x, from_pandas=True) for name, x in table(_ROWS, seed + i).items()}
         pq.write_table(pa.table(columns), source / "in" / f"part-{i}.parquet", row_group_size=_ROWS // 3)
     write_table(source / "t.csv", table(_ROWS, seed))
-    made = run("fit", source / "in", "-o", source / "m.vsae", *_TRAINED, "-q")
+    made = run("fit", source / "in", "-o", source / "m.vsae", *_TRAINED, "-q", limit=_LIMIT)
     if made.code:
         raise RuntimeError(f"there is no model to attack: {made.err}")
     return source
@@ -110,7 +111,7 @@ def _outputs(place: Path, command: Command) -> dict[str, bytes]:
 def _undisturbed(command: Command, source: Path, place: Path) -> tuple[dict[str, bytes], float]:
     _fresh(source, place)
     began = time.monotonic()
-    ended = run(*_inside(command, place), before=_small_blocks)
+    ended = run(*_inside(command, place), before=_small_blocks, limit=_LIMIT)
     took = time.monotonic() - began
     if ended.code:
         raise RuntimeError(f"{' '.join(command.arguments)} fails undisturbed: {ended.err}")
@@ -140,12 +141,12 @@ def _harmed(
         if limited is not None:
             limited()
 
-    ended = run(*_inside(command, place), before=before)
+    ended = run(*_inside(command, place), before=before, limit=_LIMIT)
     bad = ended.fault or ("" if ended.code == 1 else f"exit code {ended.code}")
     if not bad and limited is None and "part-1.parquet" not in ended.err:
         bad = f"the file is not named: {ended.err[-200:]}"
     mend(source, place)
-    again = run(*_inside(command, place), before=_small_blocks)
+    again = run(*_inside(command, place), before=_small_blocks, limit=_LIMIT)
     out.add(name, "refused, then same bytes", bad or _judged(again, place, command, whole))
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.data import Rows
@@ -42,6 +40,9 @@ def table(rows: int, columns: int, piece: int = 0) -> Rows:
 
 def write(path: Path, rows: int, columns: int) -> None:
     """A Parquet file; levels are texts."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     writer = None
     for piece, start in enumerate(range(0, rows, _PIECE)):
         n = min(_PIECE, rows - start)

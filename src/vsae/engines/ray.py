@@ -28,10 +28,10 @@ from vsae.table.survey import Survey
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # with this, every socket of a local cluster is on loopback
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # or it warns of a change to come
+    "RAY_worker_niceness": "0",  # workers do what was asked for, and not what can wait
 }
+_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # one machine and no others, so all sockets are on 127.0.0.1
 _MOST_DEATHS = 3  # of workers at the same blocks, until it must be their fault
 _TOGETHER = 8  # blocks that a worker is given at a time, at most
 _STORE = 2**27  # bytes of shared memory: no rows travel, but for those of a sample
@@ -44,7 +44,7 @@ class RayEngine:
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         self.address, self.workers = address, workers
-        import_ray()
+        import_ray(address)
 
     def run(self, filler: Filler, pending: Sequence[Block], model: str | Path) -> Iterator[Filled]:
         if not pending:
@@ -66,11 +66,13 @@ class RayEngine:
 
     @contextmanager
     def _cluster(self) -> Iterator[tuple[Any, int]]:
-        ray = import_ray()
+        ray = import_ray(self.address)
         begun = not ray.is_initialized()
         if begun:
             ray.init(**self._settings(), log_to_driver=False, configure_logging=False, logging_level="ERROR")
         try:
+            if begun and self.address is None:
+                _check_loopback(ray)
             yield ray, self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         finally:
             if begun:
@@ -84,14 +86,22 @@ class RayEngine:
         return {"address": "local", "num_cpus": cores, **local}
 
 
-def import_ray() -> Any:
-    """Ray, told to be quiet before it is imported; or one line that says how to get it."""
-    for name, value in _QUIET.items():
+def import_ray(address: str | None = None) -> Any:
+    """Ray, told before it is imported to be quiet and, but for a cluster to join, to keep to this machine; or one line
+    that says how to get it."""
+    for name, value in {**_QUIET, **(_LOOPBACK if address is None else {})}.items():
         os.environ.setdefault(name, value)
     try:
         return importlib.import_module("ray")
     except ImportError:
         raise FileError("--engine ray needs Ray; pip install 'vsae[ray]'") from None
+
+
+def _check_loopback(ray: Any) -> None:
+    """What the environment says is read when Ray is imported, which a program may have done before."""
+    if any(node["NodeManagerAddress"] != "127.0.0.1" for node in ray.nodes()):
+        said = " ".join(f"{name}={value}" for name, value in _LOOPBACK.items())
+        raise FileError(f"Ray was imported before vsae, and listens to other machines; set {said} first")
 
 
 def _filler(
@@ -130,7 +140,6 @@ def _runs(blocks: Sequence[Block], workers: int) -> list[list[Block]]:
 def _shared_out(ray: Any, workers: int, make: Callable[[], Callable[[Any], T]], tasks: Sequence[Any]) -> Iterator[T]:
     """What workers make of the tasks, each of them once, as they come; a worker that dies is replaced."""
 
-    @ray.remote(num_cpus=1)
     class Worker:
         def __init__(self) -> None:
             self.work = make()
@@ -138,6 +147,7 @@ def _shared_out(ray: Any, workers: int, make: Callable[[], Callable[[Any], T]], 
         def do(self, task: Any) -> Any:
             return self.work(task)
 
+    actor: Any = ray.remote(num_cpus=1)(Worker)
     waiting: deque[tuple[Any, int]] = deque((task, 0) for task in tasks)
     busy: dict[Any, tuple[Any, Any, int]] = {}
 
@@ -147,7 +157,7 @@ def _shared_out(ray: Any, workers: int, make: Callable[[], Callable[[Any], T]], 
             busy[worker.do.remote(task)] = worker, task, deaths
 
     for _ in range(min(workers, len(tasks))):
-        hand_out(Worker.remote())
+        hand_out(actor.remote())
     while busy:
         (done,), _ = ray.wait(list(busy), num_returns=1)
         worker, task, deaths = busy.pop(done)
@@ -157,7 +167,7 @@ def _shared_out(ray: Any, workers: int, make: Callable[[], Callable[[Any], T]], 
             if deaths + 1 >= _MOST_DEATHS:
                 raise FileError(_died(error, deaths + 1)) from None
             waiting.append((task, deaths + 1))
-            hand_out(Worker.remote())
+            hand_out(actor.remote())
             continue
         except ray.exceptions.RayTaskError as error:
             cause = error.cause

@@ -1,5 +1,6 @@
 # make demo    sets up .venv and fills the missing cells of a built-in table
 # make test    sets up .venv and runs everything CI runs: ruff, mypy, pytest with doctests
+# make docs    makes the site of docs/ in build/docs; warnings are errors
 # make slow    runs the tests that train for minutes
 # make oldest  runs the tests on the oldest versions that pyproject.toml allows
 # make wheel   builds the wheel, installs it into an empty environment and runs its demo there
@@ -22,7 +23,7 @@ ifneq ($(wildcard ../shared/data),)
 export VSAE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test lint types unit slow oldest wheel bench attack peers clean
+.PHONY: help setup demo test lint types unit docs slow oldest wheel bench attack peers clean
 
 help:
 	@grep -E '^# make' Makefile | sed 's/^# //'
@@ -49,6 +50,10 @@ types: $(INSTALLED)
 unit: $(INSTALLED)
 	$(PYTEST)
 
+docs: $(INSTALLED)
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto docs build/docs
+	@echo 'open build/docs/index.html'
+
 slow: $(INSTALLED)
 	$(PYTEST) -m slow
 
@@ -73,4 +78,4 @@ peers: $(INSTALLED)
 	$(BIN)/python -m benchmarks environments $(PEERS)
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-wheel dist .peers .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-wheel dist build .peers .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -48,6 +48,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "proposals start at σ = 1": {"start_scale": 1.0},
     "every attribute hidden alike": {"remask_rates": "alike"},
     "latents of 8": {"latent_dim": 8},
+    "no forest": {"trees": 0},
     "no refit": {"refit": 0.0},
     "no shrinkage": {"shrinkage": False},
     "nothing held out": {"validation_share": 0.0},

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import ablation, options, readout, scaling, sizes
+from benchmarks import ablation, missed, options, readout, scaling, sizes
 from benchmarks.attack import page as attack
 from benchmarks.calibration import parts
 from benchmarks.evaluate import page as evaluate
@@ -21,6 +21,7 @@ from benchmarks.mechanism import page as mechanism
 from benchmarks.paper import multimodal_page as multimodal
 from benchmarks.paper import pages as paper
 from benchmarks.peers import pages as peers
+from benchmarks.report import page as report
 from benchmarks.sharp import page as sharp
 from benchmarks.speed import page as speed
 from benchmarks.store import RESULTS
@@ -174,6 +175,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "speed.md": speed.page,
     "security.md": attack.page,
     "large.md": stream.page,
+    "report.md": report.page,
 }
 
 
@@ -183,17 +185,19 @@ def figures(results: Path) -> dict[str, str]:
 
 
 def write_pages(results: Path, docs: Path) -> list[Path]:
-    texts = {docs / name: page(results) for name, page in PAGES.items()}
+    pages = {name: text for name, page in PAGES.items() if (text := page(results)) is not None}
+    texts = {docs / name: text for name, text in pages.items()}
+    if len(pages) == len(PAGES):
+        texts[docs / "missed.md"] = missed.page(pages)
     try:
         texts |= {docs / "figures" / name: svg for name, svg in figures(results).items()}
     except ImportError as error:
         print(f"benchmarks: {error}; figures are left as they are: pip install matplotlib", file=sys.stderr)
     written = []
     for path, text in texts.items():
-        if text is not None:
-            path.parent.mkdir(exist_ok=True)
-            write_text(path, text)
-            written.append(path)
+        path.parent.mkdir(exist_ok=True)
+        write_text(path, text)
+        written.append(path)
     for name, content in multimodal.figures(results).items():
         path = docs / "figures" / name
         path.parent.mkdir(exist_ok=True)

@@ -107,12 +107,24 @@ def _seeded() -> None:
 def few_steps(monkeypatch) -> int:
     """The settings that an effort chooses, but with this number of training steps where none is asked for."""
     steps = 15
+    _shorten(monkeypatch, steps=steps, evaluate_every=5)
+    return steps
 
+
+SHORT = {"steps": 10, "evaluate_every": 5, "trees": 0, "members": 1}
+
+
+@pytest.fixture
+def short_fits(monkeypatch) -> None:
+    """As short as can be, for what is run and not judged."""
+    _shorten(monkeypatch, **SHORT)
+
+
+def _shorten(monkeypatch: pytest.MonkeyPatch, **short: Any) -> None:
     def config(schema: Schema, rows: int, effort: Effort = "default", **changes: Any) -> VSAEConfig:
-        return config_for(schema, rows, effort, **{"steps": steps, "evaluate_every": 5, **changes})
+        return config_for(schema, rows, effort, **{**short, **changes})
 
     monkeypatch.setattr("vsae.estimator.settings.config_for", config)
-    return steps
 
 
 @pytest.fixture(scope="session")

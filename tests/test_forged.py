@@ -108,12 +108,24 @@ def test_a_part_that_does_not_fit_is_found_by_loading(parts, tmp_path, path, val
     refused(tmp_path, tensors, content)
 
 
-def test_a_weight_that_is_not_finite_is_found_by_loading(parts, tmp_path):
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("model.collective", torch.nan), ("calibration.residuals.", torch.nan), ("marginals.data/quantiles", torch.inf),
+        ("mask_regressions.", torch.nan), ("encoding.point_mass", torch.inf),
+    ],
+)  # fmt: skip
+def test_a_number_that_is_not_finite_is_found_by_loading(parts, tmp_path, part, value):
     tensors, content = copy.deepcopy(parts)
-    next(x for name, x in tensors.items() if name.startswith("model.collective") and x.is_floating_point()).fill_(
-        torch.nan
-    )
-    assert "a weight is not finite" in refused(tmp_path, tensors, content)
+    name = next(name for name, x in tensors.items() if name.startswith(part) and x.is_floating_point() and x.numel())
+    tensors[name].view(-1)[0] = value  # one of many, which a trial of the model may not meet
+    assert f"not all of {name} is finite" in refused(tmp_path, tensors, content)
+
+
+def test_weights_of_other_shapes_are_said_in_words(parts, tmp_path):
+    tensors, content = copy.deepcopy(parts)
+    content["model"]["config"]["collective"]["width"] //= 2
+    assert "its weights are not those of its settings" in refused(tmp_path, tensors, content)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +174,8 @@ def test_deep_json_is_one_line_in_models_and_schemas(tmp_path):
     [
         {"kind": "image", "shape": 5}, {"kind": "image", "shape": [1, float("inf"), 2]}, {"kind": "keep", "why": 5},
         {"kind": "date", "format": 5}, {"kind": "date", "format": "%Q"}, {"kind": "date", "format": "%d%d"},
-        {"kind": "count", "min": [1]}, {"kind": "real", "max": {}},
+        {"kind": "count", "min": [1]}, {"kind": "real", "max": {}}, {"kind": "real", "min": float("inf")},
+        {"kind": "count", "max": float("-inf")}, {"kind": "real", "min": float("nan")},
     ],
     ids=str,
 )  # fmt: skip
@@ -171,6 +184,7 @@ def test_a_schema_of_wrong_types_is_one_line(tmp_path, asked):
     (tmp_path / "t.csv").write_text("a,b\n2020-01-02,2\n2020-01-03,\n" if asked["kind"] == "date" else "a,b\n1,2\n3,\n")
     done = CliRunner().invoke(app, ["inspect", str(tmp_path / "t.csv"), "--schema", str(tmp_path / "schema.json")])
     assert (done.exit_code, done.output.count("\n")) == (1, 1), done.output
+    assert "column 'a'" in done.output
 
 
 @pytest.mark.parametrize("encoding", ["rot13", "zlib", "hex", "base64", "undefined"])

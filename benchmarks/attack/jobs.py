@@ -39,7 +39,7 @@ class Part(NamedTuple):
 PARTS = {
     "models": Part("models:attack", 2000, "model files, half damaged, half forged with a right checksum",
                    "refused in one line, or all methods work"),
-    "kills": Part("whole:kills", 50, "kill -9 of fit, impute, draws and in-place, at all moments",
+    "kills": Part("whole:kills", 50, "kill -9 of fit, impute, draws, evaluate and in-place, at all moments",
                   "every file is the old or the new one"),
     "blocks": Part("blocks:attack", 20, "kill -9 of streamed fits and imputations; damaged row groups, lost columns, "
                    "no room", "one line; the same command again gives the bytes of an undisturbed run"),

@@ -16,17 +16,20 @@ from vsae.storage.checkpoint import FileFormatError
 
 def attack(count: int, seed: int, folder: Path) -> Outcomes:
     rng, out = np.random.default_rng(seed), Outcomes(worst_seconds=5.0)
-    model, changed = folder / "model.vsae", folder / "changed.vsae"
-    rows = table(80, seed)
-    VSAEImputer(effort="fast", config={"steps": 30}, random_state=0).fit(rows).save(model)
-    whole = model.read_bytes()
+    rows, changed = table(80, seed), folder / "changed.vsae"
+    models = [folder / "model.vsae", folder / "groups.vsae"]
+    for model, roles in zip(models, ({}, {"groups": "town", "order": "when"}), strict=True):
+        VSAEImputer(effort="fast", config={"steps": 30}, random_state=0, **roles).fit(rows).save(model)
     few = {name: column[:6] for name, column in rows.items()}
+    if any(outcome(model, few) != "works" for model in models):
+        raise RuntimeError("there is no model to attack")
     for i in range(count):
+        model = models[i % 6 == 5]  # a third of those that are forged
         if i % 2:
             said = forge(model, changed, rng)
         else:
             said = "damaged"
-            changed.write_bytes(damaged(whole, rng))
+            changed.write_bytes(damaged(model.read_bytes(), rng))
         out.run(f"model {i}: {said}", lambda: outcome(changed, few))
     return out
 

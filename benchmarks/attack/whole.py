@@ -37,6 +37,10 @@ COMMANDS = {
         ("impute", "t.csv", "--model", "m.vsae", "-o", "new.csv", "--draws", "8", "-q"),
         tuple(f"new.{i + 1}.csv" for i in range(8)),
     ),
+    "evaluate": Command(
+        ("evaluate", "t.csv", "-o", "new.csv", "--steps", "15", "--effort", "fast", "--repeats", "1", "-q"),
+        ("new.csv",),
+    ),
     "in-place": Command(("impute", "t.csv", "--model", "m.vsae", "--in-place", "-q"), ("t.csv",)),
 }
 

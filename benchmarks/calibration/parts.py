@@ -61,11 +61,11 @@ def fitted_with_held_out(made: TaskData) -> tuple[FittedVSAE, HeldOutPredictions
     model, parts = split(VSAE, given, config, seed)
     fitted = FittedVSAE(model, given.encoding)
     fitted.history = train(model, parts.training, parts.held_out, learn=learn, seed=parts.seed)
-    fitted.blend, folds = blend_with_trees(fitted, parts.training, seed)
+    fitted.blend, folds, _ = blend_with_trees(fitted, parts.training, seed)
     assessed = assess(fitted, parts, folds, seed)
     fitted.history = refit(model, given, parts, fitted.history, learn)
-    fitted.blend, folds = refit_trees(fitted, given.batch, seed)
-    return fitted, with_known(fitted, given, assessed, folds, seed)
+    fitted.blend, folds, known = refit_trees(fitted, given.batch, seed)
+    return fitted, with_known(fitted, given, replace(assessed, by_trees=known), folds, seed)
 
 
 def calibrations(fitted: FittedVSAE, held_out: HeldOutPredictions) -> dict[str, Calibration]:
@@ -88,11 +88,14 @@ def calibrations(fitted: FittedVSAE, held_out: HeldOutPredictions) -> dict[str, 
         }
     if levels and held_out.estimates is not None:
         kept = {name: 1.0 if name in levels else weight for name, weight in whole.shrinkage.weight.items()}
+        none = dict.fromkeys(whole.shrinkage.pull, 0.0)
         columns, _, hidden, estimates = held_out.estimates
         at = {name: hidden[:, schema.attribute_of[name]] for name in levels}
         cells = {name: (np.asarray(columns[name])[at[name]], estimates[name][at[name]]) for name in levels}
         out |= {
-            "levels do not shrink": replace(whole, shrinkage=replace(whole.shrinkage, weight=kept).scaled(cells)),
+            "levels do not shrink": replace(
+                whole, shrinkage=replace(whole.shrinkage, weight=kept, pull=none).scaled(cells)
+            ),
             "no Platt scaling": replace(whole, shrinkage=replace(whole.shrinkage, scaling={})),
         }
     return out

@@ -191,7 +191,7 @@ def _what_was_run(readings: Readings) -> str:
     return "\n\n".join(
         (
             paragraph(
-                "The tables and splits of [benchmark.md](benchmark.md), with draws in the place of one best filling.",
+                "The tables and splits of [the benchmark](benchmark.md), with draws in the place of one best filling.",
                 f"Missing cells: {listed(mask_name(*m) for m in readings.masks)};",
                 f"seeds {listed(all_values(rows, 'seed'))}.",
                 '"marginal" draws any observed value of the column, whatever else the row says: calibrated where cells',

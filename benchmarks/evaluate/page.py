@@ -28,19 +28,10 @@ def page(results: Path) -> str | None:
     columns = [column for row in rows for column in row["columns"]]
     verdicts = markdown(["asked", "found", "met"], [verdict.line() for verdict in (_close(columns), _order(rows))])
     return f"""{MADE.format(source="results/evaluate.jsonl")}
-# How good is it on my table?
+# Is what evaluate says right?
 
-```python
-print(VSAEImputer(effort="fast").evaluate(df))
-```
-
-```sh
-vsae evaluate patients.csv --effort fast -o errors.csv
-```
-
-{USE}
-
-## Is it right?
+[How good is it on my table?](how-good.md) shows how `evaluate` is used, and what it does. Here its predictions are
+compared with errors on cells that were truly hidden.
 
 {_protocol(rows)}
 
@@ -59,30 +50,6 @@ python -m benchmarks evaluate  # the runs; those that are there are not run agai
 python -m benchmarks tables    # this page
 ```
 """
-
-
-USE = """\
-`evaluate` hides known cells, fits anew on what is left, and compares what the model says of the hidden cells with
-what they hold. No cell is scored by a fit that has seen it. Neither the table nor the imputer changes.
-
-- **Which cells are hidden.** Those that the table's own pattern would hide: the mask of one row is laid over
-  another, so that columns that miss cells together are hidden together and a row keeps as many cells as rows with
-  missing cells have. Columns that hardly miss a cell are hidden at random. `holdout` is the share hidden from each
-  fit; there are as many fits as it takes to tell errors well, at most five, or `repeats`.
-- **What is said of a column.** NRMSE of numbers (root mean squared error / standard deviation; 1 is no better than
-  the mean) or the share of levels that are wrong, with its standard error, and beside it that of mean and mode, of
-  a chain of ridge regressions and of boosted trees on the same cells; the mean absolute error in units of the
-  column (dates: their finest unit); how many numbers lie in their 50 % and 90 % intervals; how sure the model is of
-  the levels it fills in.
-- **What cannot be predicted.** Columns in which the model is not better than mean and mode, nor its probabilities
-  than frequencies by more than chance, are named. A column may be among them for want of
-  known cells.
-- **What it does not know.** Known cells stand for missing ones. If cells are missing because of their own value,
-  those that are missing may be further off; `sensitivity` asks how much that matters.
-- **What it costs.** The fits, and the methods beside it: `compare=["linear"]` leaves out the trees. `effort="fast"`
-  is often enough to see which columns can be predicted.
-
-`.table` is a dataframe (a dict of columns without pandas), `found["income"]` one column."""
 
 
 def _protocol(rows: list[Row]) -> str:

@@ -14,15 +14,6 @@ from benchmarks.store import Row
 
 LEAST_GAIN = 0.15  # of the error without groups, asked
 MEASURES = ("nrmse", "pfc", "coverage", "cpu_seconds")
-USE = """```python
-imputer = VSAEImputer(groups="patient", order="visit", weights="survey_weight").fit(df)
-imputer.fit(df, sample_weight=w)  # or an array, one number a row
-```
-
-```sh
-vsae impute visits.csv -o filled.csv --groups patient --order visit
-vsae fit survey.csv -o model.vsae --weights survey_weight
-```"""
 
 
 def page(results: Path) -> str | None:
@@ -30,45 +21,16 @@ def page(results: Path) -> str | None:
     rows, weights = BENCHMARK.rows(results), weighted.BENCHMARK.rows(results)
     if not rows or not weights:
         return None
-    groups = paragraph(
-        "A patient's other visits tell more of a missing cell than other patients do. With `groups`, each column",
-        "has the",
-        "mean of its observed cells in the other rows of the group beside it, leaning towards the mean of all rows",
-        "as a",
-        "random intercept does, the more so the fewer cells there are; with `order`, each column with missing",
-        "cells also",
-        "has the nearest values before and after the row. The model reads this context, and neither imputes",
-        "nor returns",
-        "it. No cell takes part in its own context, and none that is withheld takes part in any. Context comes",
-        "from the",
-        "table that is passed: groups that `fit` has not seen are as good as others, and a new visit needs",
-        "the patient's",
-        "earlier ones beside it. Rows of a group are drawn independently, given their observed cells: what",
-        "is uncertain",
-        "of the group as a whole is not shared by its drawn rows, which matters where few of its cells are observed.",
-    )
-    weighing = paragraph(
-        "Training takes rows in proportion to their weights, so that no step becomes larger than others; statistics,",
-        "trees, priors, shrinkage and calibration weigh them, or look at a sample in that proportion, of as many",
-        "rows as",
-        "the weights are worth (Kish's effective size). Only proportions count. Rows with weight 0 are imputed,",
-        "and not",
-        "learned from.",
-    )
     return f"""{MADE.format(source="results/groups.jsonl and weights.jsonl")}
-# Rows that belong together, and rows that count for more
+# Groups and weights, measured
 
-{USE}
+[Survey weights and groups](weights-and-groups.md) shows how both are used, and what they do.
 
 ## Groups and their order
-
-{groups}
 
 {_clinic(rows)}
 
 ## Weights
-
-{weighing}
 
 {_weights(weights)}
 
@@ -127,7 +89,7 @@ def _verdicts(rows: list[Row]) -> list[list[str]]:
             ratio = float(np.mean([mine[seed] for seed in seeds]) / np.mean([its[seed] for seed in seeds]))
             most = 1 - LEAST_GAIN if other == IGNORED else 1.0
             asked = f"{kind}: error of {ours} / that of {other} ≤ {most:g}"
-            lines.append([asked, f"{ratio:.3f}", "yes" if ratio <= most else "no"])
+            lines.append([asked, f"{ratio:.3f}", "yes" if ratio <= most else "**no**"])
     return lines
 
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from benchmarks.paper.board import NAMES, TABLE1, TRIVIAL, Board, Column, best_of
 from benchmarks.paper.jobs import NUMERIC, RATES, UNIQUE
-from benchmarks.paper.methods import DEFAULT, PAPER
-from vsae.baselines import BASELINES
+from benchmarks.paper.methods import DEFAULT, PAPER, PAPERS
 
 
 def claims(board: Board) -> str:
@@ -22,7 +21,7 @@ def claims(board: Board) -> str:
 
 def _lowest(board: Board) -> str | None:
     columns = [c for c in TABLE1 if c[0] != UNIQUE]
-    rivals = [m for m in (*BASELINES,) if m != "MIWAE"]
+    rivals = [m for m in PAPERS if m != "MIWAE"]
     if not board.complete(columns, [PAPER, *rivals]):
         return None
     lowest = [c for c in columns if (b := best_of(board, c, [PAPER, *rivals])) and b[0] == PAPER]
@@ -40,7 +39,7 @@ def _mean(board: Board, column: Column, method: str) -> float:
 
 def _spread(board: Board) -> str | None:
     columns = [c for c in TABLE1 if c[0] != UNIQUE]
-    rivals = [m for m in BASELINES if m != "MIWAE"]
+    rivals = [m for m in PAPERS if m != "MIWAE"]
     if not board.complete(columns, [PAPER, *rivals]):
         return None
     ours = np.mean([e.std for c in columns if (e := board.errors(c, PAPER))])

@@ -24,12 +24,15 @@ from benchmarks.peers.grid import KEY, TaskData
 from benchmarks.runs import Benchmark, Job, in_process, known
 from benchmarks.store import Row
 from vsae import __version__
+from vsae.baselines import METHODS as REGISTRY
 
 UNIQUE = "phishing_unique"  # nearly half of the rows of phishing are copies of others: here, each stands once
 TABLES = ("phishing", "mushroom", "yeast", "whitewine", "heart")
 NUMERIC = ("yeast", "whitewine")
 DATA_SETS = (*TABLES, UNIQUE, *multimodal.SETS)
 ALL_METHODS = tuple(dict.fromkeys((*METHODS, *ABLATIONS, *multimodal.METHODS)))
+EVERY = "all"
+NAMES = {name: method.label for name, method in REGISTRY.items()} | {"vsae": DEFAULT}  # as `method=` has them
 SEEDS = (0, 1, 2)
 RATES = (0.3, 0.5, 0.7)
 MECHANISMS = (("paper-mar", 0.0), ("paper-nmar", 0.0), ("mar", 0.5), ("nmar", 0.5))  # the paper's, and strong ones
@@ -144,6 +147,14 @@ def plan_of(wanted: Sequence[str], methods: Sequence[str] | None = None, tables:
     ]
 
 
+def labels(methods: Sequence[str] | None) -> list[str] | None:
+    """
+    >>> labels(["miwae", "VSAE"]), labels(["all"])
+    (['MIWAE', 'VSAE'], None)
+    """
+    return None if not methods or EVERY in methods else [NAMES.get(name, name) for name in methods]
+
+
 def jobs_of(plan: Plan, seeds: Sequence[int], device: str | None = None) -> list[Job]:
     return [{**asdict(e), "method": method, "seed": seed, "device": device} for e, method in plan for seed in seeds]
 
@@ -151,13 +162,14 @@ def jobs_of(plan: Plan, seeds: Sequence[int], device: str | None = None) -> list
 def main(arguments: Sequence[str]) -> None:
     parser = options.parser_of("paper", __doc__)
     options.several(parser, "--table", "The tables of the paper. Default: mcar.", PLANS)
-    options.several(parser, "--methods", "The methods. Default: all.", ALL_METHODS)
+    options.several(parser, "--methods", "The methods. Default: all.", (EVERY, *ALL_METHODS, *NAMES))
     options.several(parser, "--data", "The data sets. Default: all that a table has.", DATA_SETS)
     options.several(parser, "--seeds", "The seeds of splits and masks. Default: 0 1 2.", type=int, metavar="SEED")
     options.add_device(parser)
     options.add_run_options(parser, BENCHMARK)
     o = parser.parse_args(arguments)
-    jobs = jobs_of(plan_of(o.table or ["mcar"], o.methods, o.data), o.seeds or SEEDS, o.device)
+    jobs = jobs_of(plan_of(o.table or ["mcar"], labels(o.methods), o.data), o.seeds or SEEDS, o.device)
+    print("methods:", ", ".join(dict.fromkeys(job["method"] for job in jobs)), flush=True)
     of_modalities = [job for job in jobs if job["table"] in multimodal.SETS]
     if any(job["table"] == "mnist+mnist" for job in of_modalities):  # the judge, before many would train one each
         _, accuracy = digit_classifier(_found(o.device))

@@ -17,7 +17,8 @@ from benchmarks.processes import Processes, RunFailed
 from benchmarks.runs import DAY
 from benchmarks.store import Row
 from vsae import FittedVSAE, Schema, VSAEConfig
-from vsae.baselines import BASELINES, Baseline
+from vsae.baselines import BASELINES
+from vsae.baselines.base import Baseline
 from vsae.data.randomness import private_rng
 from vsae.fitting.baseline import baseline_config, fit_baseline, parameters
 from vsae.fitting.fit import fit
@@ -54,6 +55,7 @@ DEFAULT_CHANGES: dict[str, dict[str, Any]] = {
     "noise in missing cells": {"fill": "noise"},
 }
 METHODS = (*BASELINES, *CHAINS, PAPER, DEFAULT)
+PAPERS = ("AE", "VAE", "CVAE", "MVAE", "HI-VAE", "MIWAE")  # which the paper itself runs; the others it speaks of
 ABLATIONS = (*(f"{PAPER}: {c}" for c in PAPER_CHANGES), *(f"{DEFAULT}: {c}" for c in DEFAULT_CHANGES))
 
 WEIGHTED_SAMPLES = 1000
@@ -109,8 +111,9 @@ def _scored(fitted: FittedModel[Any], task: TaskData) -> Row:
     )
     row: Row = {
         "in_sample": task.errors(train), "new_rows": task.errors_new(new), "parameters": parameters(fitted.model),
-        "latents": _latents(fitted, task),
     }  # fmt: skip
+    if (latents := _latents(fitted, task)) is not None:
+        row["latents"] = latents
     if isinstance(fitted, FittedVSAE) and fitted.model.config.mask_modelling:
         row["missing"] = float(1 - task.train_mask.mean())
         row["missing_sampled"] = float(1 - fitted.generate_masks(SAMPLED_MASKS, seed=task.seed).mean())
@@ -126,8 +129,9 @@ def _weighted(fitted: FittedVSAE, task: TaskData) -> dict[str, float]:
 
 
 @torch.no_grad()
-def _latents(fitted: FittedModel[Any], task: TaskData) -> dict[str, Any]:
-    """Whether z says anything of a row: dimensions in use, and the KL to the model's prior, of the first member.
+def _latents(fitted: FittedModel[Any], task: TaskData) -> dict[str, Any] | None:
+    """Whether z says anything of a row: dimensions in use, and the KL to the model's prior, of the first member. None
+    for a model without latents.
 
     For VSAE, per attribute and apart for where it is observed (attributive proposal) and hidden (collective).
     Noise in missing cells moves z, too, but says nothing: what is inferred is averaged over several fillings.
@@ -139,6 +143,8 @@ def _latents(fitted: FittedModel[Any], task: TaskData) -> dict[str, Any]:
     with private_rng(0, fitted.device):
         inferred = [model.infer(batch) for _ in range(_FILLINGS if model.config.fill == "noise" else 1)]
         own = model.kl_of(batch) if isinstance(model, Baseline) else None
+    if inferred[0] is None:
+        return None
     loc = torch.stack([q.loc[0] for q in inferred]).mean(0).double()  # (B, …)
     if isinstance(model, Baseline):
         active = loc.var(0) > _ACTIVE

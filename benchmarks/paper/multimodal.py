@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.paper.digits import digit_classifier
-from benchmarks.paper.methods import DEFAULT, PAPER, fitted_by, training_record
+from benchmarks.paper.methods import DEFAULT, PAPER, PAPERS, fitted_by, training_record
 from benchmarks.paper.png import as_bytes
 from benchmarks.store import Row
 from vsae import FittedVSAE, Kind, VSAEConfig
@@ -35,7 +35,7 @@ from vsae.fitting.presets import config_for
 from vsae.model.config import NetShape
 
 TRIVIAL, ORACLE = "mean / mode", "class mean"
-RIVALS = tuple(name for name in BASELINES if name != "MIWAE")  # the paper's
+RIVALS = tuple(name for name in PAPERS if name != "MIWAE")
 FLAT = f"{DEFAULT}, flat networks"  # as the paper's and the baselines' are: is it the recipe, or are it convolutions?
 METHODS = (TRIVIAL, ORACLE, *RIVALS, PAPER, FLAT, DEFAULT)
 ONLY_IMAGES = (ORACLE, FLAT)  # methods that mean something for them alone

@@ -5,7 +5,8 @@ An error is the mean over mechanisms, seeds, and rows in and out of the sample: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 
 import numpy as np
 
@@ -13,10 +14,14 @@ from benchmarks.markup import markdown
 from benchmarks.peers.cells import DEFAULT, OURS, TRIVIAL, Board, board, geometric_mean, in_order, ratio
 from benchmarks.peers.readings import Verdict
 from benchmarks.sharp import tables
+from benchmarks.sharp.made import MAKERS, made
 from benchmarks.store import Row
+from vsae.data.schema import DISCRETE
 
 Place = tuple[str, str]  # table and measure
 Errors = dict[Place, dict[str, float]]  # by method
+LEVELS = ((2, 3), (4, 6), (7, None))  # of the column with most
+LEFT = ((0.0, 0.25), (0.25, 0.5), (0.5, 0.7), (0.7, 1.0))
 MOST_ON_AVERAGE, MOST_ON_EACH, MOST_DESIGNED, MOST_INDEPENDENT = 1.0, 1.05, 1.05, 1.002  # asked
 
 
@@ -70,14 +75,38 @@ def average(errors: Errors, method: str, places: Iterable[Place] | None = None) 
 
 
 def groups_of(errors: Errors) -> dict[str, list[Place]]:
-    """Sharp places by the number of rows, of tables that are made, and by kind."""
+    """Sharp places by rows (of tables that are made), by measure, by levels, and by how much peers can tell."""
+    places = sharp(errors)
     found: dict[str, list[Place]] = {}
-    for place in sharp(errors):
+    for place in places:
         rows = place[0].partition("-")[2]
         found.setdefault(f"made, {int(rows):,} rows" if rows else "collected", []).append(place)
     for measure in ("nrmse", "pfc", "nmae"):
-        found[measure.upper()] = [place for place in sharp(errors) if place[1] == measure]
-    return found
+        found[measure.upper()] = [place for place in places if place[1] == measure]
+    for least, most in LEVELS:
+        name = f"PFC, made, {least} to {most} levels" if most else f"PFC, made, {least} levels or more"
+        found[name] = [p for p in places if p[1] == "pfc" and least <= most_levels(p[0]) <= (most or np.inf)]
+    for low, high in LEFT:
+        found[f"lowest / that of mean and mode, {low} to {high}"] = [
+            place for place in places if low <= left(errors[place]) < high
+        ]
+    return {name: some for name, some in found.items() if some}
+
+
+@cache
+def most_levels(table: str) -> int:
+    """Of a column of a table that is made; 0 for others."""
+    name, _, rows = table.partition("-")
+    if name not in MAKERS:
+        return 0
+    return max((v.size for v in made(name, int(rows)).schema.variables if v.family in DISCRETE), default=0)
+
+
+def left(there: Mapping[str, float]) -> float:
+    """How much of the error of mean and mode the lowest peer leaves: the less, the more sharply a table is determined.
+    NaN without either."""
+    peers = [error for m, error in there.items() if m not in OURS and m != TRIVIAL]
+    return min(peers) / there[TRIVIAL] if peers and TRIVIAL in there else float("nan")
 
 
 def by_group(errors: Errors) -> str:

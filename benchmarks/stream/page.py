@@ -126,7 +126,9 @@ def seconds_a_row(rows: list[Row]) -> float:
 def _slope(rows: list[Row]) -> str:
     found = slope(rows)
     held = (
-        "so time is linear in rows" if found <= STEEPEST else f"which is more than the {STEEPEST} that were asked for"
+        "so time grows no faster than rows"
+        if found <= STEEPEST
+        else f"which is more than the {STEEPEST} that were asked for"
     )
     largest = f"{rows[0]['rows']:,} to {rows[-1]['rows']:,} rows"
     steep = slope(rows[-2:])

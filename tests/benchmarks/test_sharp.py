@@ -14,7 +14,7 @@ from benchmarks.peers.grid import TaskData
 from benchmarks.sharp import jobs, tables
 from benchmarks.sharp.made import MAKERS, made
 from benchmarks.sharp.page import page
-from benchmarks.sharp.ratios import average, errors_of, to_lowest, verdicts
+from benchmarks.sharp.ratios import average, errors_of, groups_of, most_levels, to_lowest, verdicts
 from vsae.data.schema import DISCRETE
 
 
@@ -112,6 +112,16 @@ def test_errors_are_held_against_the_lowest_peer():
         ("1.001 (independent-200 NRMSE)", True),
     ]  # fmt: skip
     assert [v.met for v in verdicts(errors_of(r for r in ROWS if r["method"] != "vsae"))] == [None] * 4
+
+
+def test_places_are_grouped_by_levels_and_by_how_much_peers_leave():
+    levels = [row("labels-200", m, e, "pfc") for m, e in (("mean/mode", 0.9), ("boosting", 0.09), ("vsae", 0.1))]
+    groups = groups_of(errors_of([*ROWS, *levels]))
+    assert most_levels("labels-200") == 30
+    assert most_levels("recipes-200") == most_levels("cars") == 0
+    assert groups["PFC, made, 7 levels or more"] == [("labels-200", "pfc")]
+    assert groups["lowest / that of mean and mode, 0.0 to 0.25"] == [("labels-200", "pfc")]
+    assert len(groups["lowest / that of mean and mode, 0.5 to 0.7"]) == 2
 
 
 def test_the_page_is_made_of_rows(tmp_path):

@@ -33,6 +33,7 @@ def test_one_huge_cell_leaves_nothing_empty(table, tmp_path):
     assert len(lines) == 61
     assert all(cell for line in lines for cell in line.split(","))
     assert lines[6].startswith("1e200,")
+    assert done.output.count("1e+200 is beyond") == 1  # said once, though the table is read twice
 
 
 def test_a_model_that_is_not_finite_is_an_error(table, tmp_path):

@@ -91,6 +91,13 @@ def test_a_closed_stream_is_one_line(model, table, line, said):
     assert done.stderr.count("\n") == 1
 
 
+@FULL
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_remarks_that_have_no_room_do_not_stop_the_table(model, table, unbuffered):
+    done = shell(f"vsae impute {table} --model {model} 2>/dev/full", PYTHONUNBUFFERED=unbuffered)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, ROWS + 1)
+
+
 def test_without_stderr_no_remark_goes_to_stdout(model, table):
     done = shell(f"vsae impute {table} --model {model} 2>&-")
     assert done.returncode == 0

@@ -57,12 +57,23 @@ def test_a_parquet_file_of_very_many_equal_rows_is_refused_by_its_header(tmp_pat
         read_table(tmp_path / "t.parquet", max_expanded=1)
 
 
+def test_equal_numbers_of_a_parquet_file_have_the_width_of_their_type(tmp_path):
+    parquet.write_table(pa.table({"a": np.zeros(2 * 10**5), "b": [True] * 2 * 10**5}), tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < 10**4
+    with pytest.raises(FileError, match=TOLD):
+        read_table(tmp_path / "t.parquet", max_expanded=1)
+    assert len(read_table(tmp_path / "t.parquet", max_expanded=2).data["a"]) == 2 * 10**5
+
+
 def test_names_cannot_colour_the_screen(tmp_path):
-    (tmp_path / "t.csv").write_text("age\x1b[31m,b\x9b2J\n1,2\n3,\n4,1\n")
+    names, rng = "age\x1b[31m,b\x9b2J\n", np.random.default_rng(0)
+    (tmp_path / "t.csv").write_text(f"{names}1,2\n3,\n4,1\n")
+    (tmp_path / "long.csv").write_text(names + "".join(f"{a:.2f},{b:.2f}\n" for a, b in rng.normal(size=(40, 2))))
     for arguments in (
         ["inspect", "t.csv"],
         ["inspect", "t.csv", "--exclude", "no\x1b]0;title\x07"],
         ["mechanism", "t.csv"],
+        ["evaluate", "long.csv", "--effort", "fast", "--steps", "2", "--repeats", "1", "--compare", "mean/mode", "-q"],
     ):
         done = CliRunner().invoke(app, [arguments[0], str(tmp_path / arguments[1]), *arguments[2:]])
         assert not set("\x1b\x9b\x07") & set(done.output), done.output

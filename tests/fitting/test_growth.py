@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
 
@@ -127,6 +128,9 @@ def test_trees_are_fresh_to_one_fold() -> None:
     assert torch.equal(torch.cat(found.folds).sort().values, torch.arange(400))
     inputs = found.forest.inputs(data, trivial(schema, data))
     truth = data.values["gaussian"][:, 2]
+    value, by_others = found.known["noise"]
+    assert value.shape == by_others.shape == (400,)
+    assert np.mean((value - by_others) ** 2) > 1.0
     known, fresh = [], []
     for fold, rows in enumerate(found.folds):
         part = found.fresh(fold)
@@ -135,6 +139,9 @@ def test_trees_are_fresh_to_one_fold() -> None:
         fresh.append(((said - truth)[rows] ** 2).mean())
         others = torch.cat([other for k, other in enumerate(found.folds) if k != fold])
         known.append(((said - truth)[others] ** 2).mean())
+    assert np.mean(fresh) == pytest.approx(np.mean((value - by_others) ** 2), rel=1e-4)
+    level, share = found.known["level"]
+    assert (share.argmax(1) == level).mean() > 0.9
     assert np.mean(fresh) > 1.0 > 0.9 > np.mean(known)  # noise can not be predicted, but learned by heart
 
 

@@ -532,3 +532,22 @@ def test_numbers_that_overflow_are_refused():
     schema, mask = Schema([real("a"), real("b")]), np.ones((3, 2), dtype=bool)
     with pytest.raises(SchemaError, match=r"'a', row 1: 1e\+200 is beyond"):
         fit(schema, {"a": np.array([0.5, 1e200, 1.5]), "b": np.zeros(3)}, mask, QUICK)
+
+
+def test_the_median_of_a_number_with_few_values_is_one_of_them(tmp_path):
+    rng = np.random.default_rng(4)
+    dose, age = rng.choice([0.5, 1.0, 2.0], 150), rng.normal(40.0, 9.0, 150)
+    columns = {"dose": dose, "age": age, "effect": 3.0 * dose + 0.1 * age + rng.normal(size=150)}
+    mask = rng.random((150, 3)) < 0.7
+    schema = Schema([real("dose"), real("age"), real("effect")])
+    fitted = fit(schema, columns, mask, VSAEConfig(steps=20, members=1))
+    filled = fitted.median(columns, mask)
+    assert set(filled["dose"]) == {0.5, 1.0, 2.0}
+    assert not set(filled["age"][~mask[:, 1]]) & set(age)
+    assert not set(fitted.impute(columns, mask)["dose"][~mask[:, 0]]) <= {0.5, 1.0, 2.0}  # a mean is between them
+    fitted.save(tmp_path / "model")
+    again = FittedVSAE.load(tmp_path / "model").median(columns, mask)
+    assert all(np.array_equal(again[name], filled[name]) for name in filled)
+    more = fitted.encoding.widened({**columns, "dose": np.where(dose == 2.0, 1.7, dose)}, mask)
+    assert "dose" in fitted.encoding.nearest_settings(columns)
+    assert "dose" not in more.nearest_settings(columns)  # there are others by now

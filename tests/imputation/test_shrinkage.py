@@ -11,7 +11,8 @@ import pytest
 from vsae.data.schema import Schema, categorical, ordinal, real
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
-from vsae.imputation.shrinkage import PlattScaling, Shrinkage
+from vsae.imputation.platt_scaling import PlattScaling
+from vsae.imputation.shrinkage import Shrinkage
 from vsae.model.config import VSAEConfig
 
 SCHEMA = Schema([real("useful"), real("noise"), categorical("clear", 3), categorical("coin", 2)])
@@ -57,6 +58,70 @@ def test_shrunk_estimates_do_not_lose_to_the_trivial_ones(cells):
     assert (shrunk["coin"].argmax(1) != columns["coin"]).mean() <= columns["coin"].mean()
     for name in ("clear", "coin"):
         np.testing.assert_allclose(shrunk[name].sum(1), 1.0)
+
+
+def by_trees_of(cells, names, share: float = 0.0):
+    """Known cells of some columns as trees might predict them: with this share of the truth, or noise."""
+    rng, columns, out = np.random.default_rng(5), cells[0], {}
+    for name in names:
+        x = columns[name]
+        if x.dtype.kind == "f":
+            out[name] = x, share * (x - x.mean()) + rng.normal(size=len(x))
+        else:
+            levels = int(x.max()) + 1
+            guess = np.where(rng.random(len(x)) < share, x, rng.permutation(x))
+            out[name] = x, 0.8 * np.eye(levels)[guess] + 0.2 / levels
+    return out
+
+
+def few(cells, n: int = 30):
+    """The same rows, of which so few are held out."""
+    columns, known, held, estimates = cells
+    return columns, known, held & (np.arange(len(held)) < n)[:, None], estimates
+
+
+def test_known_cells_predicted_by_trees_tell_noise_from_what_is_told(cells):
+    """A dozen held-out cells can not."""
+    alone = Shrinkage.fit(SCHEMA, *few(cells, 4))
+    noise, told = (Shrinkage.fit(SCHEMA, *few(cells, 4), None, by_trees_of(cells, ["coin"], s)) for s in (0.0, 0.9))
+    assert noise.weight["coin"] < 0.2 < alone.weight["coin"] < told.weight["coin"]
+
+
+def test_an_estimate_that_is_too_sure_keeps_its_likeliest_level():
+    rng = np.random.default_rng(2)
+    schema, n = Schema([categorical("level", 8)]), 400
+    frequency = np.array([0.65, *[0.05] * 7])
+    x = rng.choice(8, n, p=frequency)
+    guess = np.where(rng.random(n) < 0.75, x, rng.integers(0, 8, n))
+    share = 0.995 * np.eye(8)[guess] + 0.005 / 8  # far too sure
+    known, held = np.ones((2 * n, 1), dtype=bool), np.repeat([[True], [False]], n, axis=0)
+    twice = {"level": np.concatenate([x, x])}, known, held, {"level": np.concatenate([share, share])}
+    shrinkage = Shrinkage.fit(schema, *twice)
+    assert shrinkage.weight["level"] < 0.9
+    shrunk = shrinkage({"level": share})["level"]
+    assert (shrunk.argmax(1) == guess).mean() > 0.99
+    assert shrunk.max(axis=1).mean() < 0.9
+
+
+def test_nothing_to_learn_is_not_what_complete_columns_gain(cells):
+    """Which cells are missing may tell a complete column; the others still get means and modes."""
+    columns, known, held, estimates = few(cells)
+    mask = known.copy()
+    mask[-100:, [1, 3]] = False  # noise and coin
+    trees = by_trees_of(cells, ["noise", "coin"])
+    shrinkage = Shrinkage.fit(SCHEMA, columns, mask, held & mask, estimates, None, trees)
+    assert set(shrinkage.weight.values()) == {0.0}
+    assert shrinkage(estimates)["coin"].argmax(1).max() == 0
+    mask[-100:, 0] = False  # one that is told
+    assert Shrinkage.fit(SCHEMA, columns, mask, held & mask, estimates, None, trees).weight["useful"] > 0.9
+
+
+def test_files_that_know_one_exponent_are_read():
+    old = {"trivial": {"coin": [0.6, 0.4]}, "weight": {"coin": 0.25}, "scaling": {"coin": [0.0, 1.0]}}
+    shrinkage = Shrinkage.from_json(old)
+    assert shrinkage.pull == {"coin": 0.75}
+    expected = np.array([0.1, 0.9]) ** 0.25 * np.array([0.6, 0.4]) ** 0.75
+    np.testing.assert_allclose(shrinkage({"coin": np.array([[0.1, 0.9]])})["coin"][0], expected / expected.sum())
 
 
 def test_a_column_with_nothing_to_judge_by_follows_the_others():

@@ -47,3 +47,13 @@ def test_complex_numbers_are_one_line():
     with pytest.raises(ValueError, match="Complex data not supported; give real and imaginary parts") as caught:
         quick().fit(OTHER.reshape(10, 2) + 1j)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "X", ["abc", 5.0, np.zeros(4, [("x", "f8"), ("y", "i4")]), np.zeros(2000), np.zeros((2, 2, 2))]
+)
+def test_what_is_no_table_is_one_line(X):
+    with pytest.raises(ValueError, match="array") as caught:
+        quick().fit(X)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300

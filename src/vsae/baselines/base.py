@@ -25,9 +25,18 @@ OWN_CHOICES = {"variance": "cell", "scaling": "standard", "fill": "zero"}
 
 
 class Baseline(LatentModel):
-    """A model that says what a batch teaches it. `settings` go over the `paper` preset's."""
+    """A model that says what a batch teaches it, how it reconstructs a row, and how it draws one.
 
-    settings: ClassVar[Mapping[str, Any]] = {}
+    What a new one has to give: `bound`, `reconstruct`, `draws` and `numbers_per_row`; `infer` and `generate` where it
+    has latents and a prior. All its parameters have a leading dimension of members, and all that a fit may not change
+    is in buffers, so that `state_dict`, schema and config are the model: that is how it is saved. A model one part of
+    which plays against the rest is `training.step.Adversarial`, too.
+    """
+
+    settings: ClassVar[Mapping[str, Any]] = {}  # over those of the `paper` preset
+    takes_images: ClassVar[bool] = True
+    has_draws: ClassVar[bool] = True  # or else it knows of nothing but the best estimate of a cell
+    grows: ClassVar[bool] = True  # is widened until it has VSAE's size, which follows the table's
 
     @abstractmethod
     def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
@@ -40,11 +49,12 @@ class Baseline(LatentModel):
 
     def kl_of(self, batch: Batch) -> Tensor | None:
         """KL of what is inferred from a batch to the model's own prior, (E, B); None for a model without one."""
-        return self.infer(batch).kl_to_prior()
+        q = self.infer(batch)
+        return None if q is None else q.kl_to_prior()
 
-    @abstractmethod
     def generate(self, rows: int) -> DataDistribution | None:
         """New rows, (E, rows, …), from draws of the prior; None for a model without one."""
+        return None
 
     def as_proposal(self, loc: Tensor, log_scale: Tensor) -> DiagonalNormal:
         return as_proposal(loc, log_scale, self.config.start_scale)
@@ -69,6 +79,9 @@ class OneLatent(Baseline):
         self.data_network = DataNetwork(
             self.make_heads(), config.members, config.latent_dim, config.data_net, len(schema), self.reads_mask
         )
+
+    @abstractmethod
+    def infer(self, batch: Batch) -> DiagonalNormal: ...
 
     def decode(self, z: Tensor, mask: Tensor) -> DataDistribution:
         return self.data_network(z, mask if self.reads_mask else None)

@@ -18,10 +18,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from vsae.baselines.base import OWN_CHOICES, RowReader, loss_of
+from vsae.baselines.own_heads import OwnHeads
 from vsae.data.batch import Batch
-from vsae.data.schema import Family, Schema
+from vsae.data.schema import Schema
 from vsae.model.config import VSAEConfig
-from vsae.model.generative import DataDistribution, Heads
+from vsae.model.generative import DataDistribution
 from vsae.model.latent_model import Draws, Noise
 from vsae.model.nets import MLP, GroupedLinear
 from vsae.model.proposals import DiagonalNormal
@@ -36,7 +37,6 @@ class HIVAE(RowReader):
     """Scales are learned, missing cells are zero: its paper's choices, not VSAE's."""
 
     settings = OWN_CHOICES
-    slots: Tensor
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
@@ -46,16 +46,7 @@ class HIVAE(RowReader):
         self.centre = GroupedLinear(groups, COMPONENTS, latent)  # μ(s)
         self.numbers = min(max(_FEWEST_NUMBERS, *(v.entries for v in schema.variables)), _MOST_NUMBERS)
         self.trunk = MLP(groups, latent, config.data_net, len(schema) * self.numbers)
-        self.heads = self.make_heads()
-        slots = _slots(schema, self.heads)
-        self.most = max(torch.bincount(slots).tolist())
-        self.own = GroupedLinear((config.members, len(schema)), self.numbers + COMPONENTS, self.most)
-        # where each parameter of the heads is found among those of all attributes, `most` each
-        order = torch.zeros_like(slots)
-        for attribute in range(len(schema)):
-            mine = slots == attribute
-            order[mine] = torch.arange(int(mine.sum()))
-        self.register_buffer("slots", slots * self.most + order, persistent=False)
+        self.own = OwnHeads(schema, self.make_heads(), config.members, self.numbers + COMPONENTS)
 
     def _latent(self, h: Tensor, s: Tensor) -> tuple[DiagonalNormal, Tensor]:
         """q(z | x_o, s), and the mean of p(z | s)."""
@@ -66,8 +57,7 @@ class HIVAE(RowReader):
         """z (E, B, K), s (E, B, S)."""
         y = self.trunk(z).unflatten(-1, (len(self.schema), -1)).transpose(1, 2)  # (E, M, B, numbers)
         s = s[:, None].expand(-1, y.shape[1], -1, -1)
-        raw: Tensor = self.own(torch.cat([y, s], dim=-1)).transpose(1, 2).flatten(-2)  # (E, B, M·most)
-        distributions: DataDistribution = self.heads(raw.index_select(-1, self.slots))
+        distributions: DataDistribution = self.own(torch.cat([y, s], dim=-1))
         return distributions
 
     def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
@@ -89,8 +79,7 @@ class HIVAE(RowReader):
 
     @property
     def numbers_per_row(self) -> int:
-        own = 2 * len(self.schema) * (self.most + self.numbers + COMPONENTS)
-        return 4 * self.config.latent_dim + own + self.heads.numbers_per_row + 4 * self.config.data_net.width
+        return 4 * self.config.latent_dim + self.own.numbers_per_row + 4 * self.config.data_net.width
 
     def _likeliest(self, batch: Batch) -> tuple[DiagonalNormal, Tensor]:
         """q(z | x_o, s) of the likeliest s, and that s."""
@@ -130,17 +119,3 @@ def _kl(logits: Tensor, q: DiagonalNormal, centre: Tensor) -> Tensor:
     log_share = torch.log_softmax(logits, dim=-1)
     of_s = (log_share.exp() * (log_share + math.log(COMPONENTS))).sum(-1)
     return of_s + DiagonalNormal(q.loc - centre, q.log_scale).kl_to_prior()
-
-
-def _slots(schema: Schema, heads: Heads) -> Tensor:
-    """The attribute of each parameter that the heads take, in their order."""
-    owners: list[int] = []
-    for block, count in zip(schema.blocks, heads.splits, strict=True):
-        if block.family is Family.CATEGORICAL:
-            widths, rounds = list(block.sizes), 1
-        else:  # all locations, then all scales; or one parameter a variable
-            width = {Family.VECTOR: block.width, Family.IMAGE: count // len(block)}.get(block.family, 1)
-            widths, rounds = [width] * len(block), count // (width * len(block))
-        for _ in range(rounds):
-            owners += [i for i, width in zip(block.attributes, widths, strict=True) for _ in range(width)]
-    return torch.tensor(owners)

@@ -28,7 +28,7 @@ class MIWAE(RowAutoencoder):
 
     def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
         visible, samples = batch.with_mask(batch.usable), self.training_samples
-        draws = self.draws(visible, Noise(self.config.members, samples, batch.rows), weighted=True)
+        draws = self.weighted_draws(visible, Noise(self.config.members, samples, batch.rows))
         assert draws.log_weight is not None
         bound = torch.logsumexp(draws.log_weight, dim=1) - math.log(samples)  # (E, B)
         with torch.no_grad():  # the terms, for the record: what the weighted samples make of the observed cells
@@ -37,6 +37,10 @@ class MIWAE(RowAutoencoder):
             weighted = (torch.softmax(draws.log_weight, dim=1)[..., None] * log_x).sum(1)
             terms = self.terms(weighted, weighted.sum(-1) - bound)
         return terms, -bound.mean(-1).sum()
+
+    def weighted_draws(self, batch: Batch, noise: Noise) -> Draws:
+        """What is decoded from the latents, with their importance weights."""
+        return super().draws(batch, noise, weighted=True)
 
     def validation_draws(self, batch: Batch) -> Draws:
         """Weighted samples, as imputation has them: the mean of q alone would say that training is over too soon."""

@@ -87,7 +87,7 @@ def _patterns(encoded: Encoded) -> tuple[object, ...]:
 def show_model(path: str, imputer: VSAEImputer) -> None:
     history, model, facts = imputer.fitted_.history, imputer.fitted_.model, imputer.fitted_on_
     parameters = sum(p.numel() for p in model.parameters())
-    title = f"{escape(path)}: fitted on {counted(facts['rows'], 'row')}"
+    title = f"{escape(path)}: {imputer.method}, fitted on {counted(facts['rows'], 'row')}"
     _show(
         f"\n{title}, {facts['missing']:.1%} of the modelled cells missing",
         _columns(imputer.schema_),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vsae.cli.messages import fail, note, one_line_errors
+from vsae.cli.messages import fail, note, one_line_errors, printable
 from vsae.cli.options import (
     ColumnOptions,
     Format,
@@ -65,7 +65,7 @@ def evaluate(
         methods = separated(compare) or list(CHAINS)
         found = imputer.evaluate(source.data, holdout=holdout, repeats=repeats, compare=methods)
         if out != "-":
-            typer.echo(found)
+            typer.echo(printable(found))
         if out is not None:
             write_table(out, {name: np.array(column) for name, column in found.to_dict().items()})
             note(f"wrote {out}", quiet or out == "-")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +78,25 @@ def impute(
             help="Columns, separated by commas, to fill; the others help, and come back as they are. May be repeated."
         ),
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write one HTML file here, too: what was missing, what was filled in, and how sure that is.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="In the report: the groups in which missing cells are compared."),
+    ] = None,
+    evaluation: Annotated[
+        bool | None,
+        typer.Option(
+            "--evaluation/--no-evaluation",
+            help="In the report: whether known cells are hidden and asked for again, which takes one more fit. "
+            "Default: if a model is fitted.",
+        ),
+    ] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Write the filled table over IN.")] = False,
     columns: ColumnOptions,
     rows: RowOptions,
@@ -94,10 +115,17 @@ def impute(
         from vsae.analysis.draws import Draws
         from vsae.estimator import Strategy, load
         from vsae.files import check_target, rendered, write_files
+        from vsae.storage.atomic import check_place
         from vsae.table import fills
+        from vsae.table.containers import view_of
+        from vsae.table.roles import column_of
 
         long = long or stata
         _check_outputs(out, draws, long, with_original, in_place)
+        if report == "-" or (by and not report):
+            raise typer.BadParameter("a report is a file: name it with --report FILE", param_hint="--report")
+        if report and only:
+            raise typer.BadParameter("a report is of all columns: leave --only out", param_hint="--report")
         if strategy not in (None, *get_args(Strategy)):
             raise typer.BadParameter(
                 f"must be one of {', '.join(get_args(Strategy))}, not {strategy!r}", param_hint="--strategy"
@@ -107,25 +135,30 @@ def impute(
                 "a fitted model takes no options of columns, rows and training, such as --schema, --groups or --effort",
                 param_hint="--model",
             )
-        whole = [
-            option for option, given in {"--long": long, "--flags": flags, "--in-place": in_place}.items() if given
-        ]
-        if in_blocks(engine, table, [*whole, *(["-o -"] if out == "-" else []), *rows.need_all]):
-            asked = Asked(columns, rows, training, engine, seed, quiet, format, text)
+        all_at_once = {"--long": long, "--flags": flags, "--report": report, "--in-place": in_place, "-o -": out == "-"}
+        whole = [option for option, given in all_at_once.items() if given]
+        if in_blocks(engine, table, [*whole, *rows.need_all]):
+            said = Asked(columns, rows, training, engine, seed, quiet, format, text)
             outs = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
-            impute_in_blocks(table, outs, model, asked, strategy, draws, tuple(separated(only)))
+            impute_in_blocks(table, outs, model, said, strategy, draws, tuple(separated(only)))
             return
         out = table if in_place and out == "-" else out
         targets = [numbered(out, i + 1) for i in range(draws)] if draws and not long else [out]
-        paths = [*targets, *([flags] if flags else [])]
+        paths = [*targets, *(path for path in (flags, report) if path)]
+        if len(set(paths)) < len(paths):
+            raise typer.BadParameter("several outputs have one name; give each its own", param_hint="--out")
         for target in paths:
             if is_same(target, table) and not (in_place and target == out):
                 fail(f"{target}: this is the table itself; name another file, or pass --in-place to write over it")
         check_target(out, format=format)
         if flags:
             check_target(flags)
+        if report:
+            check_place(report)
         known = load(model) if model else None
         source = read(table, format, text, quiet, columns, known)
+        if by:
+            column_of(view_of(source.data), by, "--by")
         imputer = known or fitted(source, columns, rows, training, seed, quiet)
         imputer.set_params(add_indicator=False)  # --flags are a file of their own
         if strategy:
@@ -140,6 +173,15 @@ def impute(
             found = [f if f.label in separated(only) else f._replace(left=f.left or others) for f in found]
         report_fills(found, fills.absent(imputer.schema_, source.data), quiet)
 
+        page = b""
+        if report:
+            again = shlex.join(["vsae", *sys.argv[1:]])
+            title, asked = (
+                None if table == "-" else Path(table).name,
+                known is None if evaluation is None else evaluation,
+            )
+            page = imputer.report(source.data, by=by, evaluation=asked, title=title, again=again).html.encode()
+
         def contents() -> Iterator[File]:
             if drawn is not None and long:
                 original = source.only(drawn.original, separated(only)) if only else drawn.original
@@ -150,6 +192,8 @@ def impute(
                     yield source.rendered(target, filled, format=format)
             if flags:
                 yield rendered(flags, {str(fill.label): fill.filled.astype(int) for fill in found})
+            if report:
+                yield report, page, None
 
         write_files(contents(), paths)
         for path in paths:

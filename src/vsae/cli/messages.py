@@ -48,8 +48,12 @@ def one_line_errors() -> Iterator[None]:
     from vsae.storage.checkpoint import FileFormatError
     from vsae.training.history import TrainingDiverged
 
+    said = set()
+
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        warn(message)
+        if str(message) not in said:  # a table is read by the fit, and again to be filled
+            said.add(str(message))
+            warn(message)
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -70,7 +74,8 @@ _OUT_OF_MEMORY = "out of memory; use fewer rows or columns, fewer draws, or --ef
 
 @contextmanager
 def whole_output() -> Iterator[None]:
-    """Streams that are closed stay so, and what stdout could not take ends the program with one line and code 1."""
+    """Streams that are closed stay so. What stdout could not take ends the program with one line and code 1; what
+    stderr could not take is dropped: results do not depend on remarks."""
     for handle in range(3):
         try:
             os.fstat(handle)
@@ -78,6 +83,7 @@ def whole_output() -> Iterator[None]:
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:  # print would turn to stdout
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (it stays open)
+    sys.stderr = _Remarks(sys.stderr)  # type: ignore[assignment]  # all that it is asked for
     if sys.stdout is None:
         sys.stdout = _Closed()
     try:
@@ -89,6 +95,25 @@ def whole_output() -> Iterator[None]:
         note(f"stdout: could not be written: {(error.strerror or str(error)).lower()}")
         _give_up_stdout()
         raise SystemExit(1) from None
+
+
+class _Remarks:
+    """stderr, whose disk may be full."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class _Closed(io.TextIOBase):

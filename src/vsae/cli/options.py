@@ -16,6 +16,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from vsae.baselines import METHODS
 from vsae.files import DEFAULT_NA
 
 Input = Annotated[
@@ -202,6 +203,10 @@ class ColumnOptions:
 class TrainingOptions:
     """How long a model is trained, and what is known of why cells are missing."""
 
+    method: Annotated[
+        str,
+        typer.Option(help=f"The model: vsae, or one that it is compared with: {', '.join(METHODS)}."),
+    ] = "vsae"
     effort: Annotated[str, typer.Option(help="How much time to spend for better results: fast, default or best.")] = (
         "default"
     )

@@ -71,6 +71,7 @@ def asked_for(
     known: VSAEImputer | None = None,
 ) -> VSAEImputer:
     """An imputer, or the known one, with the settings that the options ask for."""
+    from vsae.baselines import METHODS
     from vsae.estimator import VSAEImputer
     from vsae.fitting.presets import EFFORTS
     from vsae.table import Image
@@ -78,6 +79,11 @@ def asked_for(
 
     if training.effort not in EFFORTS:
         raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {training.effort!r}", param_hint="--effort")
+    if training.method not in ("vsae", *METHODS):
+        names = ", ".join(("vsae", *METHODS))
+        raise typer.BadParameter(f"must be one of {names}, not {training.method!r}", param_hint="--method")
+    if known is not None and training.method != "vsae":
+        raise typer.BadParameter("a fitted model stays what it is", param_hint="--method")
     specs = columns.specs()
     for name, spec in specs.items():
         if isinstance(spec, Image):
@@ -85,6 +91,7 @@ def asked_for(
     imputer = known
     if imputer is None:
         imputer = VSAEImputer(
+            method=training.method,
             schema=specs or None,
             missing_values=columns.missing_codes(),
             structural=columns.conditions() or None,

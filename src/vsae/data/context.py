@@ -3,9 +3,9 @@
 A patient's other visits tell more of a missing cell than all other patients do. A model of rows reads it from columns
 that are made of the table itself, and that nobody asks it to impute:
 
-    mean         of the variable in the other rows of the group, leaning towards that of all rows: (Σx + k·centre) /
-                 (n + k), with k = variance inside groups / variance between them, as a random intercept is predicted.
-                 Of a positive number it is that of logarithms, of levels without an order it is the share of each.
+    mean         of the variable in the group, as its other rows tell it: random_intercepts.py. It leans towards the
+                 mean of all rows, and heeds what the group's other variables say. Of a positive number it is that of
+                 logarithms, of levels without an order it is the share of each.
     last, next   the nearest values before and after the row, where rows have an order; of variables with missing cells
 
 A variable that is always known and the same throughout each group needs no context, nor does the order itself.
@@ -25,12 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.data.columns import Columns, Mask
+from vsae.data.random_intercepts import RandomIntercepts
 from vsae.data.schema import Attribute, Family, Kind, Schema, Variable
 
 _SIDES = ("last", "next")
 _MOST_LEVELS = 12  # of a variable without an order, whose shares are told
-_LEAST_LEANING = 1e-6  # cells: a row that is alone in its group has the mean of all
-_LEAST_BETWEEN = 1e-3  # of the variance inside groups: where groups are alike, their means are all but the overall one
 
 
 class Groups(NamedTuple):
@@ -50,8 +49,7 @@ class GroupContext:
     table: Schema
     means: tuple[str, ...]  # variables that have a mean
     near: tuple[str, ...]  # … and a last and a next value
-    centre: NDArray[np.float64]  # (S,): mean of all rows
-    leaning: NDArray[np.float64]  # (S,): k
+    intercepts: RandomIntercepts  # of the S scores
 
     @classmethod
     def fit(
@@ -63,8 +61,7 @@ class GroupContext:
         weight: NDArray[np.float64] | None = None,
         order: str | None = None,
     ) -> GroupContext:
-        """From the observed cells; the variances are those of an analysis of variance with one factor. `order` is the
-        variable that the order of rows follows, if it is one."""
+        """From the observed cells. `order` is the variable that the order of rows follows, if it is one."""
         some = [bool(column.any() and not column.all()) for column in mask.T]
         missing = {v.name: some[table.attribute_of[v.name]] for v in table.variables}
         means = tuple(
@@ -73,20 +70,8 @@ class GroupContext:
             if _can_be_told(v) and v.name != order and (missing[v.name] or not _constant(columns[v.name], groups.code))
         )
         near = tuple(name for name in means if missing[name]) if groups.order is not None else ()
-        blank = cls(table, means, near, np.zeros(0), np.zeros(0))
-        x, seen = blank._scores(columns, mask)
-        share = seen * (np.ones(len(mask)) if weight is None else weight)[:, None]
-        total = share.sum(axis=0)
-        centre = (x * share).sum(axis=0) / np.maximum(total, 1e-300)
-        sums, size, squares = (_by_group(part, groups.code) for part in (x * share, share, x**2 * share))
-        inside = np.maximum(squares - sums**2 / np.maximum(size, 1e-300), 0.0).sum(axis=0)
-        number = (size > 0).sum(axis=0)
-        inside /= np.maximum(total - number, 1)
-        between = ((sums - size * centre) ** 2 / np.maximum(size, 1e-300)).sum(axis=0) / np.maximum(number - 1, 1)
-        usual = (total - (size**2).sum(axis=0) / np.maximum(total, 1e-300)) / np.maximum(number - 1, 1)  # size of group
-        between = np.maximum((between - inside) / np.maximum(usual, 1e-300), _LEAST_BETWEEN * inside)
-        leaning = np.maximum(inside / np.maximum(between, 1e-300), _LEAST_LEANING)
-        return replace(blank, centre=centre, leaning=leaning)
+        blank = cls(table, means, near, RandomIntercepts(*(np.zeros(0),) * 3))
+        return replace(blank, intercepts=RandomIntercepts.fit(*blank._scores(columns, mask), groups.code, weight))
 
     @cached_property
     def schema(self) -> Schema:
@@ -98,9 +83,7 @@ class GroupContext:
         """The table's columns and their mask, (n, M), with those of the context; only the table's are read."""
         out = {v.name: np.asarray(columns[v.name]) for v in self.table.variables}
         known = mask[:, : len(self.table)]
-        x, seen = self._scores(columns, known)
-        sums, count = (_by_group(part, groups.code)[groups.code] - part for part in (x, seen))
-        mean = (sums + self.leaning * self.centre) / (count + self.leaning)
+        mean = self.intercepts.without_own_row(*self._scores(columns, known), groups.code)
         names = [v.name for attribute in self._mean_attributes for v in attribute.variables]
         out |= dict(zip(names, mean.T, strict=True))
         parts = [known, np.ones((len(known), len(self.means)), dtype=np.bool_)]
@@ -115,13 +98,17 @@ class GroupContext:
         return out, np.concatenate(parts, axis=1)
 
     def to_json(self) -> dict[str, Any]:
-        numbers = {"centre": self.centre.tolist(), "leaning": self.leaning.tolist()}
-        return {"means": list(self.means), "near": list(self.near), **numbers}
+        return {"means": list(self.means), "near": list(self.near), "intercepts": self.intercepts.to_json()}
 
     @classmethod
     def from_json(cls, table: Schema, data: Mapping[str, Any]) -> GroupContext:
-        centre, leaning = (np.array(data[part], dtype=np.float64) for part in ("centre", "leaning"))
-        return cls(table, tuple(data["means"]), tuple(data["near"]), centre, leaning)
+        names = [tuple(v.name for v in table.variables if v.name in data[part]) for part in ("means", "near")]
+        context = cls(table, *names, RandomIntercepts(*(np.zeros(0),) * 3))
+        told = all(map(_can_be_told, context._variables(context.means)))
+        if names != [tuple(data["means"]), tuple(data["near"])] or not told:
+            raise ValueError("its groups have other variables than its table")
+        size = sum(len(attribute.variables) for attribute in context._mean_attributes)
+        return replace(context, intercepts=RandomIntercepts.from_json(data["intercepts"], size))
 
     def _variables(self, names: tuple[str, ...]) -> list[Variable]:
         return [v for v in self.table.variables if v.name in names]
@@ -130,8 +117,8 @@ class GroupContext:
     def _mean_attributes(self) -> list[Attribute]:
         return [_mean_attribute(v) for v in self._variables(self.means)]
 
-    def _scores(self, columns: Columns, mask: Mask) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What is averaged, (n, S), and 1 where it is observed, else both are 0."""
+    def _scores(self, columns: Columns, mask: Mask) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """What is averaged, (n, S), 0 where it is missing, and where it is observed."""
         parts, owner = [np.zeros((len(mask), 0))], []
         for v in self._variables(self.means):
             seen, x = mask[:, self.table.attribute_of[v.name]], np.asarray(columns[v.name], dtype=np.float64)
@@ -141,7 +128,7 @@ class GroupContext:
             each = x[:, None] == np.arange(v.size) if v.family is Family.CATEGORICAL else x[:, None]
             parts.append(np.where(seen[:, None], each, 0.0))
             owner += [self.table.attribute_of[v.name]] * each.shape[1]
-        return np.concatenate(parts, axis=1), mask[:, owner].astype(np.float64)
+        return np.concatenate(parts, axis=1), mask[:, owner]
 
 
 def _can_be_told(v: Variable) -> bool:
@@ -165,13 +152,6 @@ def _mean_attribute(v: Variable) -> Attribute:
 def _near_attribute(v: Variable, side: str) -> Attribute:
     name = f"{v.name} ({side})"
     return Attribute(name, (replace(v, name=name),), context=True)
-
-
-def _by_group(x: NDArray[np.float64], code: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sums of rows (n, S), (groups, S)."""
-    out = np.zeros((int(code.max(initial=-1)) + 1, x.shape[1]))
-    np.add.at(out, code, x)
-    return out
 
 
 def _neighbours(seen: Mask, groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

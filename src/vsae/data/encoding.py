@@ -13,7 +13,7 @@ pass through unchanged, and so do pixels: numbers in [0, 1], or bytes, which are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -28,12 +28,13 @@ from vsae.data.columns import (
     stack,
     stack_images,
 )
-from vsae.data.microaggregation import FEWEST, ends
+from vsae.data.microaggregation import FEWEST, ends, settings
 from vsae.data.schema import DISCRETE, Block, Family, Kind, Schema, Variable
 
 Scaling = Literal["standard", "minmax"]
 
 _BEYOND = 1e6  # an edge no Gaussian in standard units reaches; finite, so that gradients stay finite
+MOST_SETTINGS = 12  # values of a column that has few exact ones
 MOST_DECIMALS = 7  # numbers with so many come as they are
 _DECIMALS = range(-3, MOST_DECIMALS)  # that numbers may have
 _POINT_MASS = 0.3  # of a column's cells have the same value: the one rule, which draws go by, too
@@ -65,6 +66,7 @@ class Encoding:
     decimals: Mapping[str, NDArray[np.int64]]  # of the values seen; -1 are tens, MOST_DECIMALS: any number
     point_mass: Mapping[str, NDArray[np.float64]]  # the value that makes up much of a column, or NaN; in natural units
     scaling: Scaling = "standard"
+    settings: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # all values of columns of few, then NaN
 
     @classmethod
     def fit(
@@ -77,7 +79,7 @@ class Encoding:
     ) -> Encoding:
         """`weight` (n,): of rows."""
         check_mask(schema, mask)
-        loc, scale, low, high, decimals, point_mass = {}, {}, {}, {}, {}, {}
+        loc, scale, low, high, decimals, point_mass, exact = {}, {}, {}, {}, {}, {}, {}
         for block in schema.standardised_blocks:
             natural = stack(block, columns, mask)  # NaN where not observed
             warped = _warp(block, natural)
@@ -85,15 +87,16 @@ class Encoding:
                 _decimals(block, natural),
                 _point_mass(block, natural, weight),
             )
+            exact[block.name] = _settings(block, natural)
             loc[block.name], scale[block.name] = _location_and_scale(warped, scaling, weight)
             y = (warped - loc[block.name]) / scale[block.name]
             low[block.name], high[block.name] = _ends(y)
-        return cls(schema, loc, scale, low, high, decimals, point_mass, scaling)
+        return cls(schema, loc, scale, low, high, decimals, point_mass, scaling, exact)
 
     def widened(self, columns: Columns, mask: Mask) -> Encoding:
         """The same units, for values as far out and as fine as those of more rows."""
         other = Encoding.fit(self.schema, columns, mask, self.scaling)
-        low, high, decimals = dict(self.low), dict(self.high), dict(self.decimals)
+        low, high, decimals, exact = dict(self.low), dict(self.high), dict(self.decimals), dict(self.settings)
         for block in self.schema.standardised_blocks:
             name, shown = block.name, np.asarray(mask[:, list(block.attributes)].any(axis=0))
             seen = shown[:, None] if block.family is Family.VECTOR else shown
@@ -103,7 +106,11 @@ class Encoding:
             high[name] = np.where(seen, np.maximum(high[name], most), high[name])
             finer = np.maximum(decimals[name], other.decimals[name])
             decimals[name] = np.where(shown, finer, decimals[name])
-        return replace(self, low=low, high=high, decimals=decimals)
+            if name in exact and block.family is not Family.VECTOR:
+                x = stack(block, columns, mask)  # (n, variables)
+                among = np.isnan(x) | (x[..., None] == exact[name]).any(axis=-1)
+                exact[name] = np.where(among.all(axis=0)[:, None], exact[name], np.nan)
+        return replace(self, low=low, high=high, decimals=decimals, settings=exact)
 
     def encode(self, columns: Columns, mask: Mask) -> Batch:
         """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""
@@ -220,6 +227,17 @@ class Encoding:
                 out[:, j] = np.maximum(np.round(x[:, j], digits), least) + 0.0  # no -0.0
         return out
 
+    def nearest_settings(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float64]]:
+        """The columns, of those given, that have few exact values: each number as the nearest of them."""
+        out = {}
+        for block in self.schema.number_blocks:
+            for variable, exact in zip(block.variables, self.settings.get(block.name, ()), strict=False):
+                values = exact[~np.isnan(exact)]
+                if len(values) and variable.name in columns:
+                    middle = (values[1:] + values[:-1]) / 2
+                    out[variable.name] = values[np.searchsorted(middle, columns[variable.name])]
+        return out
+
     def traits(self, name: str) -> tuple[int, float, float]:
         """Of a number: the decimals of values seen (`MOST_DECIMALS` or more: any), and its least and greatest value."""
         block = next(block for block in self.schema.number_blocks if any(v.name == name for v in block.variables))
@@ -239,6 +257,16 @@ class Encoding:
         lower = np.where(x <= low, -_BEYOND, y - half)
         upper = np.where(x >= high, _BEYOND, y + half)
         return np.nan_to_num(lower, nan=-_BEYOND), np.nan_to_num(upper, nan=_BEYOND)
+
+
+def _settings(block: Block, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(variables, MOST_SETTINGS); of vectors none."""
+    out = np.full((len(block), MOST_SETTINGS), np.nan)
+    if block.family is not Family.VECTOR:
+        for j in range(len(block)):
+            values = settings(x[:, j], MOST_SETTINGS)
+            out[j, : len(values)] = values
+    return out
 
 
 def as_dtype(variable: Variable, x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

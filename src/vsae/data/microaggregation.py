@@ -29,6 +29,16 @@ def microaggregated(x: Numbers, k: int = FEWEST) -> Numbers:
     return representatives(values, count, k)[place]
 
 
+def settings(x: Numbers, most: int) -> Numbers:
+    """The values of a column (n,) of few exact ones, each of several rows, rising; none if there are others.
+
+    >>> settings(np.repeat([20.0, 40.0, np.nan], 6), most=3), settings(np.repeat([1.0, 2.0], [9, 1]), most=3)
+    (array([20., 40.]), array([], dtype=float64))
+    """
+    values, count = np.unique(x[~np.isnan(x)], return_counts=True)
+    return values if len(values) <= most and (count >= FEWEST).all() else values[:0]
+
+
 def representatives(values: Numbers, count: NDArray[np.int64], k: int = FEWEST) -> Numbers:
     """What stands for each of some rising values, of which so many cells are.
 

@@ -63,7 +63,7 @@ class Filler:
     """Fills blocks with a model, and keeps their parts: one for each table that is written."""
 
     def __init__(self, imputer: VSAEImputer, blocks: Blocks, parts: Sequence[Parts], how: How) -> None:
-        imputer.refuse_parts()
+        imputer.refuse_parts(draws=how.draws > 0)
         self.imputer, self.blocks, self.parts, self.how = imputer, blocks, parts, how
 
     def fill(self, blocks: Sequence[Block]) -> Iterator[Filled]:

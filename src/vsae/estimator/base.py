@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from vsae.data.context import GroupContext
 from vsae.estimator.rows import Roles, with_context
 from vsae.estimator.settings import seed_of
 from vsae.estimator.values import Strategy
-from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort
 from vsae.mechanism.choice import Mechanism
 from vsae.model.config import VSAEConfig
@@ -25,10 +24,14 @@ from vsae.table import Encoded, Table
 from vsae.table.containers import View, view_of
 from vsae.training.history import Callback
 
+if TYPE_CHECKING:
+    from vsae.estimator.methods import Fitted
+
 
 class TableEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The base of `VSAEImputer`, which sets the parameters and says what they are."""
 
+    method: str
     schema: Mapping[Any, Any] | None
     missing_values: Any
     structural: Mapping[Any, str] | None
@@ -50,7 +53,7 @@ class TableEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     callback: Callback | None
 
     schema_: Table
-    fitted_: FittedVSAE
+    fitted_: Fitted
     fitted_on_: dict[str, Any]  # rows, share of missing cells, version of vsae
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]  # not there where labels are no texts
@@ -79,7 +82,11 @@ class TableEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
             return X
         if isinstance(X, np.ndarray) and np.iscomplexobj(X):
             raise ValueError("Complex data not supported; give real and imaginary parts as columns of their own")
-        return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
+        try:
+            return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=reset)
+        except ValueError as error:  # with the array between its first line and its last
+            first, *rest = str(error).splitlines()
+            raise ValueError(" ".join([first, *rest[-1:]])) from None
 
     def _encoded(self, X: Any, *, context: bool = True) -> tuple[View, Encoded]:
         """X, looked at once, and its cells; with what groups say of their rows, unless that is not wanted."""

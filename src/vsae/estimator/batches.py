@@ -61,8 +61,13 @@ class BatchesMixin(LearningMixin):
         filled = self.schema_.decode(X, columns)
         return fills.with_indicators(self.schema_, X, filled) if self.add_indicator else filled
 
-    def refuse_parts(self) -> None:
-        """Where rows are predicted from other rows of the table, which may be in another part of it."""
+    def refuse_parts(self, draws: bool = False) -> None:
+        """Where a row depends on others of the table, which may be in another part of it: on those of its group or, in
+        draws of some methods, on those before it."""
+        if (draws or self.strategy == "draw") and not self.fitted_.knows_every_subset:
+            raise TableError(
+                "draws of this method are not keyed by rows, so a table in parts will not do; give it whole"
+            )
         if self.groups is not None:
             raise TableError(
                 f"groups={self.groups!r}: a row is predicted from all rows of its group, so a table in parts will not "

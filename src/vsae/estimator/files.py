@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from vsae.data.context import GroupContext
 from vsae.estimator.base import TableEstimator
+from vsae.estimator.methods import VSAE, fitted_from_parts
 from vsae.estimator.settings import check_strategy
-from vsae.fitting.fitted import FittedVSAE
 from vsae.mechanism.choice import check_mechanism
 from vsae.model.latent_model import resolve_device
 from vsae.storage import checkpoint
@@ -51,11 +51,12 @@ def read(path: str | os.PathLike[str], device: str, new: Callable[..., E]) -> E:
     tensors, content = checkpoint.read(path, "imputer")
     there = resolve_device(device)
     with checkpoint.parts_of(path):
-        fitted = FittedVSAE.from_parts(tensors, content["model"], there)
+        fitted = fitted_from_parts(tensors, content["model"], there)
         kept = {name: content[name] for name in ("handle_unknown", "strategy", "mechanism")}
         kept["add_indicator"] = content.get("add_indicator", False)
         kept |= {name: content.get(name) for name in ("weights", "groups", "order")}
-        imputer = new(**kept, config=fitted.model.config, device=device)
+        method = content["model"].get("method", VSAE)
+        imputer = new(**kept, method=method, config=fitted.model.config, device=device)
         imputer.schema_, imputer.fitted_ = Table.from_json(content["table"]), fitted
         context, imputer._seed = content.get("context"), content["seed"]
         imputer.context_ = None if context is None else GroupContext.from_json(imputer.schema_.schema, context)
@@ -81,6 +82,9 @@ def _try_out(imputer: TableEstimator) -> None:
         or (table.schema if imputer.context_ is None else imputer.context_.schema) != fitted.schema
     ):
         raise ValueError("its table has other columns than its model")
+    context = imputer.context_
+    if (context is None) != (imputer.groups is None) or (context and context.near and imputer.order is None):
+        raise ValueError("it does not say which column the groups or their order are")
     if imputer.handle_unknown not in ("keep", "error"):
         raise ValueError(f"handle_unknown is {imputer.handle_unknown!r}")
     check_strategy(imputer.strategy)

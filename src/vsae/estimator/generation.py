@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from vsae.data.microaggregation import FEWEST
 from vsae.estimator.base import TableEstimator
 from vsae.estimator.values import MISSING, Missing, modelled_by_label, single, whole_number
-from vsae.fitting.fitted import FittedVSAE
 from vsae.generation.privacy import DistanceToClosest, distance_to_closest
 from vsae.table import Table, TableError
 from vsae.table.errors import DataWarning
+
+if TYPE_CHECKING:
+    from vsae.estimator.methods import Fitted
 
 _MOST_ROUNDS = 50  # of generated rows, of which those are taken that are as given
 _FEWEST_TRIED = 500  # in each
@@ -105,7 +107,7 @@ def _conditions(table: Table, given: Mapping[Any, Any]) -> tuple[dict[str, float
     return values, missing
 
 
-def _refuse_rare(table: Table, fitted: FittedVSAE, given: Mapping[Any, Any]) -> None:
+def _refuse_rare(table: Table, fitted: Fitted, given: Mapping[Any, Any]) -> None:
     """Levels that fewer rows have than a generated row may tell of; a warning names columns that have no others."""
     plans = {plan.label: plan for plan in table.modelled if plan.levels}
     for label, value in given.items():

@@ -13,12 +13,10 @@ from sklearn.utils.metaestimators import available_if
 from vsae.analysis.draws import Draws
 from vsae.estimator import files
 from vsae.estimator.batches import BatchesMixin
-from vsae.estimator.evaluation import EvaluationMixin
 from vsae.estimator.generation import GenerationMixin
-from vsae.estimator.missingness import MissingnessMixin
+from vsae.estimator.report import ReportMixin
 from vsae.estimator.values import Interval, Strategy, whole_number
 from vsae.fitting.presets import Effort
-from vsae.fitting.start import Start
 from vsae.mechanism.choice import Mechanism
 from vsae.model.config import VSAEConfig
 from vsae.table import fills
@@ -30,7 +28,7 @@ def _has_levels(imputer: VSAEImputer) -> bool:
     return not hasattr(imputer, "schema_") or any(plan.levels for plan in imputer.schema_.modelled)
 
 
-class VSAEImputer(BatchesMixin, EvaluationMixin, MissingnessMixin, GenerationMixin):
+class VSAEImputer(BatchesMixin, ReportMixin, GenerationMixin):
     """Impute the missing values of a table with a generative model of the data and of what is missing.
 
     Takes pandas, polars and pyarrow tables, dicts of columns, and 2-D arrays with NaN; returns the same container with
@@ -38,6 +36,9 @@ class VSAEImputer(BatchesMixin, EvaluationMixin, MissingnessMixin, GenerationMix
 
     Parameters
     ----------
+    method : str
+        The model: "vsae", or the name of one that it is compared with, such as "miwae", "hivae" or "vaeac"
+        (`vsae.baselines.METHODS` has them all). What only VSAE can do is then refused.
     schema : dict, optional
         What a column is, where the inferred kind is wrong: a kind's name ("categorical"), a spec with bounds
         (`Count(max=120)`), or "keep" to leave the column as it is. `schema_` shows the kinds that were inferred.
@@ -56,8 +57,8 @@ class VSAEImputer(BatchesMixin, EvaluationMixin, MissingnessMixin, GenerationMix
         array, as `sample_weight`. Rows with weight 0 are imputed, and not learned from.
     groups : column, optional
         A column that names the group of each row, such as a patient; it is not modelled. A missing cell is then also
-        predicted from the other rows of its group in the same table: see docs/groups.md. Groups that `fit` has not seen
-        are as good as those that it has.
+        predicted from the other rows of its group in the same table: see docs/weights-and-groups.md. Groups that `fit`
+        has not seen are as good as those that it has.
     order : column, optional
         A column by which the rows of a group follow one another, such as a date; the nearest values before and after a
         missing cell then help to predict it.
@@ -67,8 +68,8 @@ class VSAEImputer(BatchesMixin, EvaluationMixin, MissingnessMixin, GenerationMix
     strategy : {"mean", "median", "draw"}
         What `transform` puts into a missing cell. "mean": the mean of a number and the most probable level, which err
         least in squares and in counts; for prediction. "median": least absolute error; a column that is mostly 0 gets
-        0. "draw": one draw of all missing cells of a row together, so that rows, spreads and correlations look like
-        the observed ones. For inference, use `draw`, which gives several.
+        0, one of a few exact numbers one of these. "draw": one draw of all missing cells of a row together, so that
+        rows, spreads and correlations look like the observed ones. For inference, use `draw`, which gives several.
     add_indicator : bool
         Whether `transform` adds a column of booleans, `missingindicator_age`, for each column that had missing cells in
         `fit`: True where the cell was missing. `imputed_mask` gives them as a table of their own.
@@ -110,6 +111,7 @@ class VSAEImputer(BatchesMixin, EvaluationMixin, MissingnessMixin, GenerationMix
     def __init__(
         self,
         *,
+        method: str = "vsae",
         schema: Mapping[Any, Any] | None = None,
         missing_values: Any = None,
         structural: Mapping[Any, str] | None = None,
@@ -130,6 +132,7 @@ class VSAEImputer(BatchesMixin, EvaluationMixin, MissingnessMixin, GenerationMix
         checkpoint_path: str | os.PathLike[str] | None = None,
         callback: Callback | None = None,
     ) -> None:
+        self.method = method
         self.schema = schema
         self.missing_values = missing_values
         self.structural = structural
@@ -156,7 +159,7 @@ class VSAEImputer(BatchesMixin, EvaluationMixin, MissingnessMixin, GenerationMix
         """Learn the table X, whose rows count as much as `sample_weight` (n,) says; y is ignored. With `warm_start`,
         from where the last fit stands."""
         if self.warm_start and hasattr(self, "fitted_"):
-            self._go_on(X, Start(self.fitted_), sample_weight)
+            self._go_on(X, 0, sample_weight)
         else:
             self._begin(X, sample_weight)
         return self
@@ -170,7 +173,7 @@ class VSAEImputer(BatchesMixin, EvaluationMixin, MissingnessMixin, GenerationMix
         """
         if not hasattr(self, "fitted_"):
             return self.fit(X, y, sample_weight)
-        self._go_on(X, Start(self.fitted_, rows=self.fitted_on_["rows"]), sample_weight)
+        self._go_on(X, self.fitted_on_["rows"], sample_weight)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -12,7 +12,7 @@ from vsae.estimator.base import TableEstimator
 from vsae.estimator.values import modelled_by_label, whole_number
 from vsae.mechanism.report import MechanismReport, mechanism_report
 from vsae.mechanism.sensitivity import Sensitivity, sensitivity
-from vsae.table import Table
+from vsae.table import Encoded, Table
 
 
 class MissingnessMixin(TableEstimator):
@@ -24,7 +24,10 @@ class MissingnessMixin(TableEstimator):
         `print` it for sentences; `.columns` has effects with 95 % intervals, `.little` Little's test, and `to_dict()`
         makes a dataframe.
         """
-        encoded = self.schema_.without_inapplicable(self._encoded(X)[1])
+        return self._mechanism_of(self._encoded(X)[1])
+
+    def _mechanism_of(self, encoded: Encoded) -> MechanismReport:
+        encoded = self.schema_.without_inapplicable(encoded)
         if not encoded.n_rows:
             return MechanismReport((), None)
         cells, levels = (encoded.columns, encoded.mask), {p.name: p.levels for p in self.schema_.modelled if p.levels}

@@ -37,10 +37,15 @@ def config_of(
     """All settings of a model: as given, or those that `effort` chooses for the table, with changes."""
     if isinstance(config, VSAEConfig):
         return config
+    return config_for(schema, rows, effort, gpu=resolve_device(device).type == "cuda", **changes_of(config))
+
+
+def changes_of(config: Mapping[str, Any] | None) -> dict[str, Any]:
+    """To settings, by names that there are."""
     changes = dict(config or {})
     if unknown := sorted(changes.keys() - {setting.name for setting in fields(VSAEConfig)}, key=str):
         raise ValueError(f"config has no setting {unknown[0]!r}; vsae.VSAEConfig lists the settings")
-    return config_for(schema, rows, effort, gpu=resolve_device(device).type == "cuda", **changes)
+    return changes
 
 
 def mechanism_of(mechanism: Mechanism, table: Table) -> Mechanism:

@@ -14,15 +14,17 @@ from numpy.typing import NDArray
 from vsae.data.schema import DISCRETE, Variable
 from vsae.evaluation.chains import CHAINS
 from vsae.evaluation.hiding import hidden_cells
-from vsae.evaluation.report import OURS, TRIVIAL, ColumnEvaluation, Evaluation
+from vsae.evaluation.report import OURS, TRIVIAL, ColumnEvaluation, Evaluation, HiddenCells
 
 Numbers = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 INTERVALS = {0.5: (0.25, 0.75), 0.9: (0.05, 0.95)}  # level → ranks of the ends
+_LEVEL_SHOWN = 0.9
 RANKS = sorted(rank for ends in INTERVALS.values() for rank in ends)
 FEWEST_ROWS = 30
 _FEWEST_CELLS = 20  # known ones of a column that is scored
 _ENOUGH_CELLS, _MOST_REPEATS = 1000, 5  # a column; 1,000 cells tell a root mean squared error to some 2 %
+_SHOWN = 200  # hidden cells of a column that are kept, to look at
 _BEYOND_CHANCE = 2.33  # standard errors by which one is better: chance is so kind to one column in 100
 
 
@@ -90,6 +92,7 @@ class _Cells(NamedTuple):
     inside: dict[float, Bools]  # of the interval of that level
     confidence: Numbers  # probability of the most probable level
     gain: Numbers  # of ours over mean and mode, squared error; over frequencies, Brier score
+    shown: HiddenCells
 
 
 def evaluate(
@@ -129,7 +132,7 @@ def evaluate(
     unreached = dict.fromkeys(table.labels, "no known cell was hidden") | left_out
     for column in found:
         unreached.pop(column.column, None)
-    return Evaluation(found, unreached, seconds, repeats, holdout)
+    return Evaluation(found, unreached, seconds, repeats, holdout, _to_show(table, cells, rng))
 
 
 def _check(table: KnownTable, holdout: float, repeats: int | None, compare: Sequence[str]) -> dict[Any, str]:
@@ -182,7 +185,10 @@ def _scored(
         frequencies = np.bincount(known, minlength=chances.shape[1]) / max(1, len(known))
         confidence[at] = chances[row[at]].max(axis=1)
         gain[at] = _brier(np.tile(frequencies, (len(codes), 1)), codes) - _brier(chances[row[at]], codes)
-    return _Cells(column, miss, inside, confidence, gain)
+    low, high = (said.quantiles[rank][row, column] for rank in INTERVALS[_LEVEL_SHOWN])
+    return _Cells(
+        column, miss, inside, confidence, gain, HiddenCells(truth, filled[OURS][row, column], low, high, confidence)
+    )
 
 
 def _brier(chances: Numbers, codes: NDArray[np.int64]) -> Numbers:
@@ -196,7 +202,17 @@ def _joined(parts: Sequence[_Cells]) -> _Cells:
         {level: np.concatenate([part.inside[level] for part in parts]) for level in INTERVALS},
         np.concatenate([part.confidence for part in parts]),
         np.concatenate([part.gain for part in parts]),
+        HiddenCells(*map(np.concatenate, zip(*(part.shown for part in parts), strict=True))),
     )
+
+
+def _to_show(table: KnownTable, cells: _Cells, rng: np.random.Generator) -> dict[Any, HiddenCells]:
+    """Some cells of each column, by label."""
+    found = {}
+    for j in np.unique(cells.column):
+        at = rng.permutation(np.flatnonzero(cells.column == j))[:_SHOWN]
+        found[table.labels[j]] = HiddenCells(*(x[at] for x in cells.shown))
+    return found
 
 
 def _column(table: KnownTable, j: int, cells: _Cells) -> ColumnEvaluation:

@@ -7,10 +7,11 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 OURS, TRIVIAL = "vsae", "mean/mode"
 _MOST_NAMED = 20  # columns in a sentence
@@ -33,6 +34,23 @@ class ColumnEvaluation:
     predictable: bool  # better than mean, mode or frequencies, beyond chance
 
 
+class Right(NamedTuple):
+    """How often levels are right, and how often they are said to be."""
+
+    share: float
+    said: float
+
+
+class HiddenCells(NamedTuple):
+    """Some hidden cells of one column, (h,) each: numbers in units of the column, or codes of levels."""
+
+    truth: NDArray[np.float64]
+    filled: NDArray[np.float64]
+    low: NDArray[np.float64]  # ends of the 90 % interval of a number
+    high: NDArray[np.float64]
+    confidence: NDArray[np.float64]  # probability of the level that is filled in; NaN for numbers
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """How good a model is on a table: errors on known cells that were hidden, and that it was not fitted on.
@@ -45,6 +63,7 @@ class Evaluation:
     seconds: Mapping[str, float]  # of all fits and predictions, by method
     repeats: int
     holdout: float  # share of the known cells hidden in each
+    cells: Mapping[Any, HiddenCells] = field(default_factory=dict, repr=False, compare=False)  # to look at, by column
 
     def __getitem__(self, column: Any) -> ColumnEvaluation:
         for found in self.columns:
@@ -146,20 +165,33 @@ class Evaluation:
             lines.append(f"All columns together, error / that of mean and mode: {ratios}.")
         return lines
 
-    def _calibration(self) -> list[str]:
-        """Pooled over cells."""
+    @property
+    def coverage(self) -> dict[float, float]:
+        """Of the hidden numbers of all columns, the share inside intervals of a level; empty if there are none."""
         numbers = [(found.cells, found.coverage) for found in self.columns if found.coverage is not None]
+        cells = sum(count for count, _ in numbers)
+        levels = numbers[0][1] if numbers else ()
+        return {level: sum(count * covered[level] for count, covered in numbers) / cells for level in levels}
+
+    @property
+    def right(self) -> Right | None:
+        """Of the hidden levels of all columns; None if there are none."""
         levels = [(f.cells, f.confidence, 1 - f.errors[OURS]) for f in self.columns if f.confidence is not None]
+        cells = sum(count for count, *_ in levels)
+        if not levels:
+            return None
+        said, share = (sum(line[0] * line[i] for line in levels) / cells for i in (1, 2))
+        return Right(share, said)
+
+    def _calibration(self) -> list[str]:
         lines = []
-        if numbers:
-            cells = sum(count for count, _ in numbers)
-            shares = {level: sum(count * covered[level] for count, covered in numbers) / cells for level in (0.5, 0.9)}
+        if shares := self.coverage:
             shown = " and ".join(f"{share:.0%} in {level:.0%} intervals" for level, share in shares.items())
             lines.append(f"Of the hidden numbers, {shown} of theirs.")
-        if levels:
-            cells = sum(count for count, *_ in levels)
-            sure, right = (sum(line[0] * line[i] for line in levels) / cells for i in (1, 2))
-            lines.append(f"Levels are right in {right:.0%} of the cells, and are said to be in {sure:.0%}.")
+        if self.right:
+            lines.append(
+                f"Levels are right in {self.right.share:.0%} of the cells, and are said to be in {self.right.said:.0%}."
+            )
         return lines
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 ARROW_FORMATS = ("parquet", "feather")
-_CELL = 4  # bytes, of most columns at least
+_TEXT = 4  # bytes, of a cell that has no width of its own, at least
 
 
 @dataclass
@@ -47,7 +47,7 @@ def read(where: str, content: bytes, format: str, limit: Limit) -> pyarrow.Table
     try:
         if format == "parquet":
             known = pa.parquet.ParquetFile(pa.BufferReader(content)).metadata
-            limit.check(where, known.num_rows * known.num_columns * _CELL)
+            limit.check(where, known.num_rows * _row_width(pa, known.schema.to_arrow_schema()))
             limit.check(where, sum(known.row_group(i).total_byte_size for i in range(known.num_row_groups)))
             table = pa.parquet.read_table(pa.BufferReader(content))
         elif content.startswith(b"ARROW1"):
@@ -70,6 +70,11 @@ def read(where: str, content: bytes, format: str, limit: Limit) -> pyarrow.Table
     if twice:
         raise FileError(f"{where}: more than one column is called {', '.join(twice)}; rename them")
     return table
+
+
+def _row_width(pa: Any, schema: Any) -> int:
+    """Bytes of a row, at least: equal values are next to nothing in a file, and are not in memory."""
+    return sum(-(-column.type.bit_width // 8) if pa.types.is_primitive(column.type) else _TEXT for column in schema)
 
 
 def dump(where: str, data: Mapping[str, Any] | pyarrow.Table, format: str) -> bytes:

@@ -12,8 +12,8 @@ from torch import Tensor
 from vsae.data.batch import Batch
 from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE, Schema
-from vsae.fitting.growth import FOLDS, Grown, grow
-from vsae.imputation.blend import Blend, Cells, Said, ask, fit_weights
+from vsae.fitting.growth import FOLDS, Grown, Known, grow
+from vsae.imputation.blend import USUAL_OF_LEVELS, Blend, Cells, Said, ask, fit_weights
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.predictive import Predictive, fill_of, predict
 from vsae.model.forest import Fill
@@ -36,11 +36,12 @@ class Blended(NamedTuple):
 
     blend: Blend | None = None
     folds: tuple[Fold, ...] = (Fold(),)
+    known: Mapping[str, Known] = {}
 
     @classmethod
     def of(cls, blend: Blend, grown: Grown) -> Blended:
         folds = [Fold(rows, blend.with_forest(grown.fresh(fold))) for fold, rows in enumerate(grown.folds)]
-        return cls(blend.with_forest(grown.forest), tuple(folds))
+        return cls(blend.with_forest(grown.forest), tuple(folds), grown.known)
 
 
 def blend_with_trees(imputer: Imputer[Any], training: Batch, seed: int) -> Blended:
@@ -57,7 +58,7 @@ def blend_with_trees(imputer: Imputer[Any], training: Batch, seed: int) -> Blend
     visible, forest = shown.with_mask(shown.usable), grown.forest
     said = ask(forest, visible, _filling(imputer, visible), [v.name for v in forest.found])
     numbers, levels = _withheld_cells(schema, shown, said, predict(imputer, visible.for_members()))
-    weight = fit_weights(numbers) | fit_weights(levels)
+    weight = fit_weights(numbers) | fit_weights(levels, USUAL_OF_LEVELS)
     if not weight:
         return Blended()
     std = {name: float(np.sqrt(((x - by_trees) ** 2).mean())) for name, (x, _, by_trees) in numbers.items() if len(x)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -83,12 +84,12 @@ def fit(
             learn=learn, seed=parts.seed, callback=callback, checkpoint_path=states.training,
             config=None if start is None else start.gentle(config), goes_on=start is not None,
         )  # fmt: skip
-        fitted.blend, folds = blend_with_trees(fitted, parts.training, seed)
+        fitted.blend, folds, _ = blend_with_trees(fitted, parts.training, seed)
         assessed = assess(fitted, parts, folds, seed)
         fitted.relations = find_relations(fitted, parts, assessed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
-        fitted.blend, folds = refit_trees(fitted, data.batch, seed)
-    fitted.calibration = calibrate(fitted, data, assessed, folds, seed)
+        fitted.blend, folds, known = refit_trees(fitted, data.batch, seed)
+    fitted.calibration = calibrate(fitted, data, replace(assessed, by_trees=known), folds, seed)
     rows = data.representative()
     fitted.tilts = tilts_of(fitted, *rows, mechanism, seed)
     fitted.mask_regressions = fit_mask_regressions(fitted, *rows, seed)

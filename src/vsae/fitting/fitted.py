@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vsae.data.columns import Columns, Mask
-from vsae.data.encoding import Encoding
 from vsae.data.randomness import keyed_uniform, private_rng
-from vsae.data.schema import DISCRETE, Schema
+from vsae.data.schema import DISCRETE
+from vsae.fitting.parts import Kept, Parts, Shared, blank_rows, refuse_damaged, shared_parts
 from vsae.generation import density, masks
 from vsae.generation.conditions import Condition
 from vsae.generation.marginals import MarginalMap
@@ -26,23 +25,19 @@ from vsae.generation.sweeps import FEWEST_ROWS, sweep
 from vsae.imputation import draws as drawing
 from vsae.imputation import point
 from vsae.imputation.blend import Blend
-from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer, finite
 from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.tilts import Tilts
 from vsae.mechanism.mask_regressions import MaskRegressions
-from vsae.model.config import VSAEConfig
 from vsae.model.forest import Forest
-from vsae.model.latent_model import ModelT, resolve_device
+from vsae.model.latent_model import ModelT
 from vsae.model.vsae import VSAE
 from vsae.storage import checkpoint
 from vsae.storage.typed import typed
 from vsae.training.history import History
 
-_WIDEST = 30.0  # of the logarithm of what a width is multiplied by
 _LATENT_DRAWS = 2  # of a prediction, which a generated cell costs
 Generated = tuple[dict[str, NDArray[Any]], Mask]
-_ENCODING_PARTS = ("loc", "scale", "low", "high", "decimals", "point_mass")
 
 
 @dataclass
@@ -92,7 +87,7 @@ class FittedModel(Imputer[ModelT]):
 
 
 @dataclass
-class FittedVSAE(FittedModel[VSAE]):
+class FittedVSAE(Kept, FittedModel[VSAE]):
     """A fitted model that also generates, embeds and is kept in files."""
 
     marginal_map: MarginalMap | None = None  # of generated rows; None: they are as they are decoded
@@ -203,31 +198,12 @@ class FittedVSAE(FittedModel[VSAE]):
 
     # --- files
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        checkpoint.write(path, "model", *self.to_parts())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], device: torch.device | str = "cpu") -> FittedVSAE:
-        device = resolve_device(device)
-        parts = checkpoint.read(path, "model")
-        with checkpoint.parts_of(path):
-            fitted = cls.from_parts(*parts, device)
-            fitted.try_out()
-        return fitted
-
     def try_out(self) -> dict[str, NDArray[Any]]:
-        """Two rows through all that a model does, one of them missing; the first of what it does that fails, raises.
-
-        Of a file that anyone may have written, it is not enough that its parts have the right types and sizes.
-        """
-        if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
-            raise ValueError("a weight is not finite")
-        if any(not bool((part.log_width.abs() < _WIDEST).all()) for part in self.calibration.residuals.values()):
-            raise ValueError("an interval is wider than numbers are")
+        refuse_damaged(self.to_parts()[0], self.calibration)
         if self.turns is not None and (self.turns.shape != (len(self.schema),) or not self.turns.min() >= 0):
             raise ValueError("its turns are not those of its attributes")
-        mask = np.zeros((2, len(self.schema)), np.bool_)
-        columns = self.impute({v.name: np.zeros((2, *v.event)) for v in self.schema.variables}, mask)
+        blank, mask = blank_rows(self.schema)
+        columns = self.impute(blank, mask)
         mask[1] = True
         generated = self.row_generator.rows(2, 0, 0, Condition.of(self.schema, {}, ()))[0]
         for table in (columns, self.median(columns, mask), *self.draw(columns, mask, 1), generated):
@@ -239,13 +215,8 @@ class FittedVSAE(FittedModel[VSAE]):
             raise ValueError("a score is not finite")
         return columns
 
-    def to_parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and JSON that `from_parts` makes a model of again."""
-        groups: dict[str, Mapping[str, Tensor]] = {"model": self.model.state_dict()}
-        for part in _ENCODING_PARTS:
-            blocks = getattr(self.encoding, part)
-            groups[f"encoding.{part}"] = {name: torch.from_numpy(x) for name, x in blocks.items()}
-        groups["calibration"], calibration = self.calibration.to_parts()
+    def to_parts(self) -> Parts:
+        groups, content = shared_parts(self, self.history)
         if self.relations is not None:
             groups["relations"] = self.relations.to_tensors()
         if self.blend is not None:
@@ -255,18 +226,13 @@ class FittedVSAE(FittedModel[VSAE]):
             groups["mask_regressions"] = {name: torch.from_numpy(x) for name, x in found.items()}
         arrays = {} if self.marginal_map is None else self.marginal_map.to_arrays()
         groups["marginals"] = {name: torch.from_numpy(x) for name, x in arrays.items()}
-        content = {
-            "schema": self.schema.to_json(),
-            "config": self.model.config.to_json(),
-            "scaling": self.encoding.scaling,
-            "history": self.history.__dict__,
+        content |= {
             "turns": None if self.turns is None else self.turns.tolist(),
             "tilts": self.tilts.to_json(),
             "blend": None if self.blend is None else self.blend.to_json(),
             "common": {name: np.flatnonzero(kept).tolist() for name, kept in self.common.items()},
             "levels_of_masks": None if self.mask_regressions is None else dict(self.mask_regressions.levels),
             "relations": None if self.relations is None else list(self.relations.names),
-            "calibration": calibration,
         }
         return checkpoint.joined(groups), content
 
@@ -274,20 +240,14 @@ class FittedVSAE(FittedModel[VSAE]):
     def from_parts(
         cls, tensors: Mapping[str, Tensor], content: Mapping[str, Any], device: torch.device | str = "cpu"
     ) -> FittedVSAE:
-        schema, config = Schema.from_json(content["schema"]), VSAEConfig.from_json(content["config"])
-        with private_rng(0, torch.device("cpu")), checkpoint.NoLarger(tensors):
-            model = VSAE(schema, config)
-        model.load_state_dict(checkpoint.part(tensors, "model"))
-        blocks, common = [block.name for block in schema.standardised_blocks], content["common"]
-        parts = {
-            part: {name: tensors[f"encoding.{part}.{name}"].numpy() for name in blocks} for part in _ENCODING_PARTS
-        }
+        model, encoding, calibration, history = Shared.of(VSAE, tensors, content, device)
+        schema, common = encoding.schema, content["common"]
         marginals = {name: x.numpy() for name, x in checkpoint.part(tensors, "marginals").items()}
         regressions = {name: x.numpy() for name, x in checkpoint.part(tensors, "mask_regressions").items()}
         return cls(
-            model.to(device).eval(),
-            Encoding(schema, **parts, scaling=content["scaling"]),
-            Calibration.from_parts(schema, checkpoint.part(tensors, "calibration"), content["calibration"]),
+            model,
+            encoding,
+            calibration,
             None
             if content["relations"] is None
             else LinearRelations.from_tensors(schema, content["relations"], checkpoint.part(tensors, "relations")),
@@ -296,21 +256,8 @@ class FittedVSAE(FittedModel[VSAE]):
             if content["blend"] is None
             else typed(Blend(Forest.from_tensors(schema, checkpoint.part(tensors, "forest")), **content["blend"])),
             None if content["turns"] is None else np.asarray(content["turns"], dtype=np.int64),
-            typed(History(**content["history"])),
+            history,
             MarginalMap.from_arrays(marginals) if marginals else None,
             MaskRegressions(content["levels_of_masks"], **regressions) if regressions else None,
             {v.name: np.isin(np.arange(v.size), common[v.name]) for v in schema.variables if v.name in common},
         )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and deep copies are made of the parts of a saved file: parameters may be views of one storage, which
-        torch would write whole for each of them."""
-        tensors, content = self.to_parts()
-        arrays = {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in tensors.items()}
-        return type(self)._from_arrays, (arrays, content, self.device.type)
-
-    @classmethod
-    def _from_arrays(cls, arrays: Mapping[str, NDArray[Any]], content: Mapping[str, Any], device: str) -> FittedVSAE:
-        """On the device it was on, or on the CPU where there is no such device."""
-        tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-        return cls.from_parts(tensors, content, device if device != "cuda" or torch.cuda.is_available() else "cpu")

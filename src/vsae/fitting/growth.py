@@ -6,7 +6,7 @@ the variable were missing: a few variables at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -30,11 +30,15 @@ _OF_A_LEAF = {True: 2, False: 3}  # cells of levels, and of numbers
 Filling = Callable[[Batch], Fill]  # of rows (n, …), what the model expects in cells that they do not show
 
 
+Known = tuple[NDArray[Any], NDArray[np.float64]]  # cells, and what trees say that did not grow on their rows
+
+
 class Grown(NamedTuple):
     """A forest, and the rows it grew on in as many folds: tree t did not grow on fold t modulo their number."""
 
     forest: Forest
     folds: list[Tensor]
+    known: Mapping[str, Known]  # by variable, in standard units
 
     def fresh(self, fold: int) -> Forest:
         """The trees that did not grow on a fold."""
@@ -62,24 +66,25 @@ def grow(
     fold = np.arange(data.rows) % FOLDS
     most_leaves = max(_MOST_LEAVES // (len(wanted) * trees), 64)
     attributes = list(dict.fromkeys(schema.attribute_of[v.name] for v in wanted))
-    found: dict[str, list[_Tree]] = {}
+    found: dict[str, tuple[list[_Tree], Known]] = {}
     for hidden in np.array_split(rng.permutation(attributes), min(_MOST_FILLINGS, len(attributes))):
         shown = data.usable.clone()
         shown[:, hidden.tolist()] = False
         batch = data.with_mask(shown)
         x = inputs(batch, filling(batch)).cpu().numpy()
 
-        def trees_of(variable: Variable, x: NDArray[np.float32] = x) -> list[_Tree]:
-            own = inputs.attribute.numpy() == schema.attribute_of[variable.name]
-            mine, cells = np.where(own, np.float32(0), x), targets[variable.name]
-            return [_tree(variable, mine, cells, fold != t % FOLDS, most_leaves, [seed, t]) for t in range(trees)]
+        def trees_of(variable: Variable, x: NDArray[np.float32] = x) -> tuple[list[_Tree], Known]:
+            own, cells = inputs.attribute.numpy() == schema.attribute_of[variable.name], targets[variable.name]
+            mine = np.where(own, np.float32(0), x)[cells.row]
+            return _trees(variable, mine, cells, fold[cells.row], trees, most_leaves, seed)
 
         some = [v for v in wanted if schema.attribute_of[v.name] in hidden]
         with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # which scikit-learn does not hold up
             found |= dict(zip([v.name for v in some], threads.map(trees_of, some), strict=True))
     places = [i for i, v in enumerate(schema.variables) if v.name in found]
-    forest = _joined(schema, places, [found[schema.variables[i].name] for i in places])
-    return Grown(forest, [rows[torch.from_numpy(fold == k).to(rows.device)] for k in range(FOLDS)])
+    forest = _joined(schema, places, [found[schema.variables[i].name][0] for i in places])
+    folds = [rows[torch.from_numpy(fold == k).to(rows.device)] for k in range(FOLDS)]
+    return Grown(forest, folds, {name: known for name, (_, known) in found.items()})
 
 
 class _Cells(NamedTuple):
@@ -106,13 +111,29 @@ class _Tree(NamedTuple):
     values: NDArray[Any]  # (leaves, 1 or levels)
 
 
+def _trees(
+    variable: Variable, x: NDArray[np.float32], cells: _Cells, fold: NDArray[Any], trees: int, leaves: int, seed: int
+) -> tuple[list[_Tree], Known]:
+    """Of the inputs of a variable's cells, (n, columns), and the folds of these; with what the trees say of cells that
+    they did not grow on."""
+    width = variable.size if variable.family in DISCRETE else 1
+    grown, said = [], np.zeros((len(cells.row), width))
+    for t in range(trees):
+        others = fold == t % FOLDS
+        tree, leaf = _tree(variable, x, cells, others, leaves, [seed, t])
+        said[others] += tree.values[leaf] / len(range(t % FOLDS, trees, FOLDS))
+        grown.append(tree)
+    return grown, (cells.value, said if variable.family in DISCRETE else said[:, 0])
+
+
 def _tree(
-    variable: Variable, x: NDArray[np.float32], cells: _Cells, grows: NDArray[np.bool_], leaves: int, seed: list[int]
-) -> _Tree:
+    variable: Variable, x: NDArray[np.float32], cells: _Cells, others: NDArray[np.bool_], leaves: int, seed: list[int]
+) -> tuple[_Tree, NDArray[Any]]:
+    """A tree that grows on all but the others, and in which of its leaves these are."""
     from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor  # takes a second, and imputing needs none of it
 
     rng = np.random.default_rng([*seed, len(cells.row)])
-    mine = np.flatnonzero(grows[cells.row])
+    mine = np.flatnonzero(~others)
     mine = mine if len(mine) else np.arange(len(cells.row))
     if len(mine) > _MOST_ROWS_OF_A_TREE:
         mine = rng.choice(mine, _MOST_ROWS_OF_A_TREE, replace=False)
@@ -124,7 +145,7 @@ def _tree(
         random_state=int(rng.integers(2**31)),
     )
     weight = None if cells.weight is None else cells.weight[mine]
-    tree = made.fit(x[cells.row[mine]], cells.value[mine], weight, check_input=False).tree_
+    tree = made.fit(x[mine], cells.value[mine], weight, check_input=False).tree_
     splits = np.flatnonzero(tree.children_left >= 0)
     place = np.zeros(tree.node_count, dtype=np.int64)  # in our list: both nodes of the k-th question side by side
     place[tree.children_left[splits]] = 2 * np.arange(len(splits)) + 1
@@ -138,7 +159,8 @@ def _tree(
         shares = np.zeros((len(leaf), variable.size))
         shares[:, made.classes_.astype(int)] = values / values.sum(axis=1, keepdims=True)
         values = shares
-    return _Tree(column, threshold, next_, values.astype(np.float32))
+    grown = _Tree(column, threshold, next_, values.astype(np.float32))
+    return grown, np.searchsorted(leaf, tree.apply(x[others]))
 
 
 def _joined(schema: Schema, places: Sequence[int], trees: Sequence[Sequence[_Tree]]) -> Forest:

@@ -287,9 +287,14 @@ def refit(
 def calibrate(
     imputer: Imputer[Any], data: FitData, assessed: HeldOutPredictions, folds: Sequence[Fold], seed: int
 ) -> Calibration:
-    """By what was assessed before the refit, and by known cells that are hidden for the purpose after it."""
+    """By what was assessed before the refit, and by known cells that are hidden for the purpose after it; means and
+    frequencies are those of all known cells."""
     held = with_known(imputer, data, assessed, folds, seed)
-    return Calibration.fit(imputer.schema, held, data.encoding.has_point_mass)
+    found = Calibration.fit(imputer.schema, held, data.encoding.has_point_mass)
+    if not found.shrinkage.weight:
+        return found
+    trivial = trivial_estimates(imputer.schema, *data.representative())
+    return replace(found, shrinkage=replace(found.shrinkage, trivial=trivial))
 
 
 def with_known(

@@ -4,7 +4,8 @@
 
 for numbers, and for the probabilities of levels. On cells that neither was trained on, w is the slope of what the model
 lacks over what the trees would change. Few cells say little of one column, so it leans towards the one that suits all
-columns together, and that to a half: an average of two that err differently is rarely worse than either.
+columns together, and that to a half, for levels to more: an average of two that err differently is rarely worse than
+either.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from vsae.imputation.residual_quantiles import Moments
 from vsae.imputation.shrinkage import Estimates
 from vsae.model.forest import Fill, Forest
 
-_USUAL = 0.5  # weight of all columns together, as long as no cell speaks against it
+USUAL, USUAL_OF_LEVELS = 0.5, 0.7  # weight of all columns together, as long as no cell speaks against it
 _LEANING = 100.0  # cells
 _LEAST = 0.05  # of a weight: less is not worth the time
 
@@ -121,7 +122,7 @@ def in_natural_units(
     return out
 
 
-def fit_weights(cells: Cells) -> dict[str, float]:
+def fit_weights(cells: Cells, usual: float = USUAL) -> dict[str, float]:
     """By variable, from the truth, the model's and the trees' estimates of its withheld cells: (n,), or (n, levels),
     with ones for the truth; in units in which errors of one variable are like those of another.
 
@@ -134,7 +135,7 @@ def fit_weights(cells: Cells) -> dict[str, float]:
     slopes = {name: slope for name, slope in slopes.items() if slope.squares > 0}
     if not slopes:
         return {}
-    common = _Slope(*(sum(parts) for parts in zip(*slopes.values(), strict=True))).weight(_USUAL)
+    common = _Slope(*(sum(parts) for parts in zip(*slopes.values(), strict=True))).weight(usual)
     weight = {name: slope.weight(common) for name, slope in slopes.items()}
     return {name: w for name, w in weight.items() if w >= _LEAST}
 

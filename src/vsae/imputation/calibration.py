@@ -26,7 +26,7 @@ from torch import Tensor
 from vsae.data.columns import Columns, Mask
 from vsae.data.schema import Schema
 from vsae.imputation.residual_quantiles import Moments, Predictions, ResidualQuantiles, fit_residuals
-from vsae.imputation.shrinkage import Estimates, Shrinkage
+from vsae.imputation.shrinkage import Cells, Estimates, Shrinkage
 from vsae.model.generative import DataDistribution
 from vsae.model.likelihoods import Gaussian, Vector
 from vsae.storage.checkpoint import joined, part
@@ -56,6 +56,7 @@ class HeldOutPredictions:
     usual: Blocks = field(default_factory=dict)  # likewise after the refit, few of a row, which is else as it was
     sparse: Blocks = field(default_factory=dict)  # … and half of it: σ must be right where little is known, too
     trivial: Estimates | None = None  # means and frequencies of what was not withheld, in all rows
+    by_trees: Cells = field(default_factory=dict)  # of known cells in standard units, by trees that did not see them
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,11 @@ class Calibration:
         usual, sparse = ({name: blocks[name] for name in numbers} for blocks in (held_out.usual, held_out.sparse))
         surplus = {name: _surplus(held_out, [name]) for name in held_out.usual}
         surplus |= dict.fromkeys(numbers, _surplus(held_out, numbers))
+        shrinkage = Shrinkage()
+        if held_out.estimates is not None:
+            shrinkage = Shrinkage.fit(schema, *held_out.estimates, held_out.trivial, held_out.by_trees)
         return cls(
-            Shrinkage() if held_out.estimates is None else Shrinkage.fit(schema, *held_out.estimates, held_out.trivial),
+            shrinkage,
             fit_residuals(usual, sparse, point_mass, _surplus(held_out, numbers)),
             {
                 name: math.exp(surplus[name]) * found.relative_error.view(-1, *schema.block[name].event).cpu()

@@ -90,8 +90,12 @@ def quantiles(
 
 
 def median(imputer: Imputer[Any], columns: Columns, mask: Mask) -> dict[str, NDArray[Any]]:
-    """Every missing cell filled with its median (numbers, ordered levels) or mode (other levels)."""
+    """Every missing cell filled with its median (numbers, ordered levels) or mode (other levels).
+
+    The median of a number that only has a few values is one of these.
+    """
     filled = quantiles(imputer, columns, mask, [0.5])[0]
+    filled = imputer.fill(columns, mask, {**filled, **imputer.encoding.nearest_settings(filled)})
     ordered = [v.name for v in imputer.schema.variables if v.family is Family.CUMULATIVE]
     if ordered:
         shares = estimates(imputer, columns, mask)

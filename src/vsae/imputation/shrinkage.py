@@ -1,24 +1,25 @@
 """Shrinkage: an estimate lies between the model's and the trivial one, as held-out cells have it.
 
 A column that nothing else explains is best filled with its mean or mode, and a model that saw a few hundred rows is
-surer of itself than it should be. On cells it was not trained on, each column gets a weight w in [0, 1], by how far its
-gain over the trivial estimate stands out of chance:
+surer of itself than it should be. On cells it was not trained on, each column gets a weight w:
 
-    numbers   mean + w (estimate - mean), vectors with one w for all entries
-    levels    ∝ estimate^w · frequency^(1 - w)
+    numbers   mean + w (estimate - mean), w in [0, 1]; vectors have one w for all entries
+    levels    ∝ estimate^w · frequency^v
 
-Few cells say little of one column, so its weight leans towards the one that suits all columns together; and where these
-all gain no more than chance might, it is 0.
+For levels the two are apart: an estimate that is merely too sure (w < 1, v = 0) keeps the level it finds likeliest.
 
-Then probabilities are made to mean what they say: of the cells whose likeliest level has .8, 80 % should be right. How
-often they are is a straight line between log odds, as in Platt scaling, with a slope that all columns share; which
-level is the likeliest stays as it is.
+Few cells say little of one column. The weight of a number leans towards the one that suits all columns together. Those
+of levels lean to (1, 0), and go by what trees say of all known cells, too, which are ten times as many. Where columns
+with missing cells all gain no more than chance might, the trivial estimate stands. (A column that has none may well be
+told by which cells of a row are missing; that says nothing of the others.)
+
+Then probabilities are made to mean what they say (`platt_scaling.py`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -27,23 +28,23 @@ from numpy.typing import NDArray
 
 from vsae.data.columns import Columns, Mask
 from vsae.data.schema import DISCRETE, Family, Schema
+from vsae.imputation.platt_scaling import PlattScaling
 
-_WEIGHTS = np.linspace(0.0, 1.0, 21)  # some hundred held-out cells could tell no finer steps apart
-
-# How far columns lean towards what all of them have in common: chosen by the error on 24 tables of R's packages (315
-# columns), which no benchmark page shows.
+# How far columns lean towards what all of them have in common, or towards no change: chosen by the error on tables that
+# no benchmark page shows.
 _LEANING_NUMBERS = 30.0  # cells
-_LEANING_LEVELS = 4.0  # nats for the whole way from 0 to 1
-_LEANING_LINE = 60.0  # twice the nats for a change of the common line by 1
-_LEANING_SHIFT = 30.0  # … and of a column's own shift
+_LEANING_LEVELS = 10.0  # twice the nats for a change of w or v by 1; by docs/decisions/0014, as the next two
+_OF_TREES = 0.3  # of a held-out cell: what a known one counts that trees alone predict
+_SMOOTHING = 20.0  # shares of trees are as if of so many cells, and one more of the whole column
 
 # Where all columns together gain no more than chance might, nothing explains anything, and the trivial estimate stands.
 _LEAST_NATS = 6.0
 
 _NEWTON_STEPS = 20  # of a convex function of one or two numbers: it is there after ten
-_MARGIN = 1e-9  # by which the likeliest level stays the likeliest
+_NEAR = 1e-6  # so small a step is the last
+_LEAST_SHARE = 1e-6  # of a level, whose logarithm is taken
 
-Cells = Mapping[str, tuple[NDArray[Any], NDArray[np.float64]]]  # variable → truth and estimate of its held-out cells
+Cells = Mapping[str, tuple[NDArray[Any], NDArray[np.float64]]]  # variable → truth and estimate of some of its cells
 Estimates = Mapping[str, NDArray[np.float64]]  # variable → (n,) or (n, d) means, or (n, levels) probabilities
 
 
@@ -55,7 +56,8 @@ class Shrinkage:
     """
 
     trivial: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    weight: Mapping[str, float] = field(default_factory=dict)
+    weight: Mapping[str, float] = field(default_factory=dict)  # w
+    pull: Mapping[str, float] = field(default_factory=dict)  # v, of variables with levels
     scaling: Mapping[str, PlattScaling] = field(default_factory=dict)  # of variables with levels
 
     @classmethod
@@ -67,9 +69,10 @@ class Shrinkage:
         held: Mask,
         estimates: Estimates,
         trivial: Estimates | None = None,
+        by_trees: Cells | None = None,
     ) -> Shrinkage:
-        """From what is known of some rows, of which `held`, (n, M) both, was hidden from the model; `trivial`, if it is
-        given, is that of more rows."""
+        """From what is known of some rows, of which `held`, (n, M) both, was hidden from the model. `trivial`, if it is
+        given, is that of more rows; `by_trees`, in standard units, is of known cells by trees that did not see them."""
         trivial = trivial_estimates(schema, columns, known & ~held) if trivial is None else trivial
         cells, vectors = {}, {}
         for variable in schema.variables:
@@ -83,38 +86,43 @@ class Shrinkage:
                 vectors[variable.name] = _weight_of_vector(truth, estimate, std)
             else:
                 cells[variable.name] = x[hidden], estimates[variable.name][hidden]
+        incomplete = [v.name for v in schema.variables if not known[:, schema.attribute_of[v.name]].all()]
         levels = {v.name for v in schema.variables if v.family in DISCRETE}
-        weight, nats = _weights_of_numbers({n: c for n, c in cells.items() if n not in levels}, trivial)
-        weight_of_levels, more = _weights_of_levels({n: c for n, c in cells.items() if n in levels}, trivial)
-        weight |= weight_of_levels
-        if nats + more < _LEAST_NATS and any(len(x) for x, _ in cells.values()):
-            weight = dict.fromkeys(weight, 0.0)
-        shrunk = cls(trivial, weight | vectors)
+        found = _Weights.of(cells, levels, trivial, by_trees or {}, incomplete or list(cells))
+        shrunk = cls(trivial, found.weight | vectors, found.pull)
         return shrunk.scaled({n: c for n, c in cells.items() if n in levels})
 
     def scaled(self, cells: Cells) -> Shrinkage:
         """With Platt scaling of variables with levels, by their held-out cells."""
-        mixed = {n: (x, _mixed(share, self.trivial[n], self.weight[n])) for n, (x, share) in cells.items()}
+        mixed = {n: (x, self._mixed(n, share)) for n, (x, share) in cells.items()}
         common = PlattScaling.fit(mixed.values())
         return replace(self, scaling={n: common.shifted(*column) for n, column in mixed.items()})
 
     def __call__(self, estimates: Estimates) -> dict[str, NDArray[np.float64]]:
         out = {}
         for name, x in estimates.items():
-            out[name] = _mixed(x, self.trivial[name], self.weight[name]) if name in self.weight else x
+            out[name] = self._mixed(name, x) if name in self.weight else x
             if name in self.scaling:
                 out[name] = self.scaling[name](out[name])
         return out
 
+    def _mixed(self, name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        trivial, weight = self.trivial[name], self.weight[name]
+        if name not in self.pull:  # numbers, or a vector of them
+            return np.asarray(trivial + weight * (x - trivial), dtype=np.float64)
+        return _softmax(_logs(x, trivial) @ np.array([weight, self.pull[name]]))
+
     def to_json(self) -> dict[str, Any]:
         trivial = {n: x.tolist() for n, x in self.trivial.items()}
         scaling = {n: list(line) for n, line in self.scaling.items()}
-        return {"trivial": trivial, "weight": dict(self.weight), "scaling": scaling}
+        return {"trivial": trivial, "weight": dict(self.weight), "pull": dict(self.pull), "scaling": scaling}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Shrinkage:
         trivial = {n: np.asarray(x, dtype=np.float64) for n, x in data["trivial"].items()}
-        return cls(trivial, dict(data["weight"]), {n: PlattScaling(*line) for n, line in data["scaling"].items()})
+        scaling = {n: PlattScaling(*line) for n, line in data["scaling"].items()}
+        older = {n: 1 - data["weight"][n] for n in scaling}  # files that say nothing of it
+        return cls(trivial, dict(data["weight"]), dict(data.get("pull", older)), scaling)
 
 
 def trivial_estimates(schema: Schema, columns: Columns, known: Mask) -> dict[str, NDArray[np.float64]]:
@@ -134,78 +142,82 @@ def trivial_estimates(schema: Schema, columns: Columns, known: Mask) -> dict[str
     return trivial
 
 
-class PlattScaling(NamedTuple):
-    """log odds that the likeliest level is right = shift + slope · log odds it was given.
-
-    >>> PlattScaling(0.0, 2.0)(np.array([[0.8, 0.15, 0.05], [0.4, 0.3, 0.3]])).round(3)
-    array([[0.941, 0.044, 0.015],
-           [0.333, 0.333, 0.333]])
-    """
-
-    shift: float = 0.0
-    slope: float = 1.0
+class _Weights(NamedTuple):
+    weight: dict[str, float]
+    pull: dict[str, float]
 
     @classmethod
-    def fit(cls, cells: Iterable[tuple[NDArray[Any], NDArray[np.float64]]]) -> PlattScaling:
-        """Greatest likelihood on truth (n,) and probabilities (n, levels), drawn towards no change."""
-        parts = [(log_odds(share.max(axis=1)), share.argmax(axis=1) == x) for x, share in cells if len(x)]
-        if not parts:
-            return cls()
-        odds, right = (np.concatenate(part) for part in zip(*parts, strict=True))
-        design, coefficients, none = np.stack([np.ones_like(odds), odds], axis=1), np.array([0.0, 1.0]), [0.0, 1.0]
-        for _ in range(_NEWTON_STEPS):
-            expected = 1 / (1 + np.exp(-design @ coefficients))
-            gradient = design.T @ (right - expected) - _LEANING_LINE * (coefficients - none)
-            curvature = (design.T * (expected * (1 - expected))) @ design + _LEANING_LINE * np.eye(2)
-            step = np.linalg.solve(curvature, gradient)
-            coefficients = coefficients + step / max(1.0, np.abs(step).max())  # where all are sure, steps overshoot
-        shift, slope = coefficients
-        return cls(float(shift), float(slope)) if slope > 0 else cls()
-
-    def shifted(self, x: NDArray[Any], share: NDArray[np.float64]) -> PlattScaling:
-        """A line of the same slope for one column, by its truth (n,) and probabilities (n, levels); leaning to this."""
-        odds, right = log_odds(share.max(axis=1)), share.argmax(axis=1) == x
-        more = 0.0
-        for _ in range(_NEWTON_STEPS):
-            expected = 1 / (1 + np.exp(-(self.shift + more + self.slope * odds)))
-            curvature = float((expected * (1 - expected)).sum()) + _LEANING_SHIFT
-            more += (float((right - expected).sum()) - _LEANING_SHIFT * more) / curvature
-        return PlattScaling(self.shift + more, self.slope)
-
-    def __call__(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probabilities (n, levels) whose highest is as likely as it turned out to be, and the highest still."""
-        top = share.argmax(axis=1)[:, None]
-        others = share.copy()
-        np.put_along_axis(others, top, 0.0, axis=1)
-        others /= np.maximum(others.sum(axis=1, keepdims=True), 1e-300)
-        odds = self.shift + self.slope * log_odds(np.take_along_axis(share, top, axis=1))
-        second = others.max(axis=1, keepdims=True)
-        sure = np.maximum(1 / (1 + np.exp(-odds)), second / (1 + second) + _MARGIN)
-        out = others * (1 - sure)
-        np.put_along_axis(out, top, sure, axis=1)
-        return np.asarray(out, dtype=np.float64)
+    def of(
+        cls, cells: Cells, levels: Collection[str], trivial: Estimates, by_trees: Cells, incomplete: Collection[str]
+    ) -> _Weights:
+        """All of them, or those of the trivial estimate, by what variables with missing cells gain."""
+        numbers = {n: c for n, c in cells.items() if n not in levels}
+        weight, nats = _weights_of_numbers(numbers, trivial, incomplete)
+        of_trees = {n: (x, estimate) for n, (x, estimate) in by_trees.items() if n in numbers and n in incomplete}
+        centre = {n: np.asarray(x.mean()) for n, (x, _) in of_trees.items()}
+        nats += _OF_TREES * _weights_of_numbers(of_trees, centre, incomplete)[1]
+        pull = {}
+        for name in levels:
+            if name in cells:
+                parts = [(*cells[name], 1.0)]
+                if name in by_trees:
+                    x, share = by_trees[name]
+                    parts.append((x, (_SMOOTHING * share + trivial[name]) / (_SMOOTHING + 1), _OF_TREES))
+                (weight[name], pull[name]), gain = _exponents(parts, trivial[name])
+                nats += max(0.0, gain) if name in incomplete else 0.0
+        if nats < _LEAST_NATS and any(len(x) for x, _ in cells.values()):
+            return cls(dict.fromkeys(weight, 0.0), dict.fromkeys(pull, 1.0))
+        return cls(weight, pull)
 
 
-def log_odds(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    share = np.clip(share, 1e-6, 1 - 1e-6)
-    return np.asarray(np.log(share) - np.log1p(-share), dtype=np.float64)
+def _logs(share: NDArray[np.float64], frequency: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, levels, 2): of the estimate and of the frequency."""
+    logs = np.log(np.maximum(share, _LEAST_SHARE)), np.broadcast_to(np.log(frequency), share.shape)
+    return np.stack(logs, axis=2)
 
 
-def _mixed(x: NDArray[np.float64], trivial: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
-    if x.ndim == 1 or trivial.ndim == 2:  # numbers, or a vector of them
-        return np.asarray(trivial + weight * (x - trivial), dtype=np.float64)
-    share = np.exp(_log_mixed(x, trivial, weight))
+def _softmax(logit: NDArray[np.float64]) -> NDArray[np.float64]:
+    share = np.exp(logit - logit.max(axis=1, keepdims=True))
     return np.asarray(share / share.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-def _log_mixed(share: NDArray[np.float64], frequency: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
-    """Not normalised."""
-    mixed = weight * np.log(np.maximum(share, 1e-9)) + (1 - weight) * np.log(frequency)
-    return np.asarray(mixed - mixed.max(axis=1, keepdims=True), dtype=np.float64)
+def _exponents(
+    parts: Sequence[tuple[NDArray[Any], NDArray[np.float64], float]], frequency: NDArray[np.float64]
+) -> tuple[tuple[float, float], float]:
+    """w and v of greatest likelihood, none below 0, drawn towards 1 and 0; and what they gain over 0 and 1, in nats.
+
+    `parts` are truth (n,), probabilities (n, levels), and how much such a cell counts.
+    """
+    parts = [part for part in parts if len(part[0])]
+    none = np.array([1.0, 0.0])
+    if not parts:
+        return (1.0, 0.0), 0.0
+    x = np.concatenate([x for x, _, _ in parts]).astype(int)
+    logs = np.concatenate([_logs(share, frequency) for _, share, _ in parts])  # (n, levels, 2)
+    count = np.concatenate([np.full(len(x), count) for x, _, count in parts])
+    true = np.take_along_axis(logs, x[:, None, None], axis=1)[:, 0]
+    found = none
+    for _ in range(_NEWTON_STEPS):
+        share = _softmax(logs @ found)
+        mean = np.einsum("nk,nkp->np", share, logs)
+        square = np.einsum("n,nk,nkp,nkq->pq", count, share, logs, logs, optimize=True)
+        gradient = count @ (true - mean) - _LEANING_LEVELS * (found - none)
+        curvature = square - (mean.T * count) @ mean + _LEANING_LEVELS * np.eye(2)
+        free = (found > 0) | (gradient > 0)
+        step = np.where(free, np.linalg.solve(np.where(np.outer(free, free), curvature, np.eye(2)), gradient * free), 0)
+        found = np.maximum(found + step / max(1.0, np.abs(step).max()), 0.0)
+        if np.abs(step).max() < _NEAR:
+            break
+    likely = (np.log(_softmax(logs @ at)[np.arange(len(x)), x]) for at in (found, np.array([0.0, 1.0])))
+    by_model, by_frequency = (float(count @ log) for log in likely)
+    return (float(found[0]), float(found[1])), by_model - by_frequency
 
 
-def _weights_of_numbers(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, float], float]:
-    """One slope of truth over estimate a column, and what it is worth; and what all gain together, in nats."""
+def _weights_of_numbers(
+    cells: Cells, trivial: Estimates, incomplete: Collection[str]
+) -> tuple[dict[str, float], float]:
+    """One slope of truth over estimate a column, and what it is worth; and what those with missing cells gain together,
+    in nats."""
     truth: dict[str, NDArray[np.float64]] = {}
     estimated: dict[str, NDArray[np.float64]] = {}
     for name, (x, estimate) in cells.items():
@@ -216,7 +228,8 @@ def _weights_of_numbers(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]
             truth[name], estimated[name] = d / np.std(d), e / np.std(d)
     if not truth:
         return dict.fromkeys(cells, 1.0), 0.0
-    common = _Slope.of(np.concatenate(list(truth.values())), np.concatenate(list(estimated.values())))
+    some = [name for name in truth if name in incomplete] or list(truth)
+    common = _Slope.of(np.concatenate([truth[n] for n in some]), np.concatenate([estimated[n] for n in some]))
     own = {name: _Slope.of(truth[name], estimated[name], common) for name in truth}
     return {name: own.get(name, common).weight for name in cells}, common.nats
 
@@ -272,19 +285,3 @@ class _Slope:
         if self.value <= 0:
             return 0.0
         return min(1.0, self.value + 2 * self.error) * self.value**2 / (self.value**2 + self.error**2)
-
-
-def _weights_of_levels(cells: Cells, trivial: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, float], float]:
-    """Greatest likelihood, one weight a column, drawn towards the common one; and what that gains, in nats."""
-    losses = {}
-    for name, (x, share) in cells.items():
-        mixed = np.stack([_log_mixed(share, trivial[name], w) for w in _WEIGHTS])  # (weights, cells, levels)
-        log_true = np.take_along_axis(mixed, np.broadcast_to(x.astype(int), mixed.shape[:2])[..., None], axis=2)[..., 0]
-        losses[name] = (np.log(np.exp(mixed).sum(axis=2)) - log_true).sum(axis=1)
-    if not losses:
-        return {}, 0.0
-    total = np.sum(list(losses.values()), axis=0)
-    common = _WEIGHTS[np.argmin(total)]
-    leaning = _LEANING_LEVELS * (_WEIGHTS - common) ** 2
-    weight = {name: float(_WEIGHTS[np.argmin(loss + leaning)]) for name, loss in losses.items()}
-    return weight, float(total[0] - total.min())

@@ -80,16 +80,16 @@ class ColumnMechanism:
         named = [str(e) for i, e in enumerate(self.effects) if e.clear or (not i and e.low * e.high > 0)][:_IN_WORDS]
         text = f"`{self.name}` is missing in {self.missing:.0%} of the rows"
         if self.others_gain is None:
-            return f"{text}: too few cells to say why.{self._tilt_in_words()}"
+            return f"{text}: too few cells to say why.{self.tilt_in_words()}"
         if self.others_gain <= _LEAST_GAIN:
             text += "; nothing speaks for other columns. "
         elif named:
             text += f", more often {_listed(named)}. "
         else:
             text += "; it depends on other columns together, on none of them clearly. "
-        return text + self._own_in_words() + self._tilt_in_words()
+        return text + self.own_in_words() + self.tilt_in_words()
 
-    def _own_in_words(self) -> str:
+    def own_in_words(self) -> str:
         chance, gain = self.self_masking or 0.0, self.own_gain or 0.0
         if gain <= _LEAST_OWN_GAIN:
             return "Nothing speaks for its own value."
@@ -99,7 +99,7 @@ class ColumnMechanism:
             return f"Its own value may play a part (probability {chance:.2f})."
         return f"Nothing speaks for its own value (probability {chance:.2f})."
 
-    def _tilt_in_words(self) -> str:
+    def tilt_in_words(self) -> str:
         if self.tilt is None:
             return ""
         if isinstance(self.tilt, Mapping):
@@ -120,14 +120,17 @@ class MechanismReport:
 
     def __str__(self) -> str:
         lines = [str(column) for column in self.columns] or ["No cell is missing."]
-        if self.little is not None:
-            d, df, p, patterns = self.little
-            verdict = "speaks against" if p < 0.05 else "does not speak against"
-            lines.append(
-                f"Little's test {verdict} numbers that are missing completely at random "
-                f"(d² = {d:.1f}, {df} df, p = {p:.3g}, {patterns} patterns)."
-            )
-        return "\n".join(lines)
+        return "\n".join([*lines, *([self.little_in_words()] if self.little is not None else [])])
+
+    def little_in_words(self) -> str:
+        if self.little is None:
+            return ""
+        d, df, p, patterns = self.little
+        verdict = "speaks against" if p < 0.05 else "does not speak against"
+        return (
+            f"Little's test {verdict} numbers that are missing completely at random "
+            f"(d² = {d:.1f}, {df} df, p = {p:.3g}, {patterns} patterns)."
+        )
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns of equal length: the column, the effect, and what is known of the own value."""

@@ -172,13 +172,13 @@ class LatentModel(nn.Module, ABC):
     def numbers_per_row(self) -> int:
         """About how many floats a decoded row keeps alive, per member and draw."""
 
-    @abstractmethod
-    def infer(self, batch: Batch) -> DiagonalNormal:
-        """q(z | what the batch shows), (E, B, …)."""
+    def infer(self, batch: Batch) -> DiagonalNormal | None:
+        """q(z | what the batch shows), (E, B, …); None for a model without latents."""
+        return None
 
     @abstractmethod
     def reconstruct(self, batch: Batch) -> DataDistribution:
-        """Every cell as decoded from the mean of z given what the batch shows."""
+        """Every cell given what the batch shows; as decoded from the mean of z, where there is one."""
 
     def validation_draws(self, batch: Batch) -> Draws:
         """What held-out cells are scored by: as imputations come about, but cheaper."""
@@ -210,6 +210,7 @@ class LatentModel(nn.Module, ABC):
     ) -> Draws:
         """Decode draws of z given what the batch shows; `weighted`: with importance weights (None: as the model does).
 
+        A model without latents gives a distribution of the cells for each draw of whatever noise it has.
         `only`: the blocks that are wanted; a model may decode more.
 
         The weights make up for the difference between the proposal and p(z | x_o), or p(z | x_o, m), for a z whose

@@ -265,8 +265,8 @@ def _with_bounds(plan: ColumnPlan, spec: Spec) -> ColumnPlan:
         least, most = day_of(plan.unit)
     elif plan.storage not in CALENDAR and plan.low >= 0 and not isinstance(spec, Positive | Integer):
         least = 0.0
-    least = least if spec.min is None else _bound(plan, spec.min)
-    most = most if spec.max is None else _bound(plan, spec.max)
+    least = least if spec.min is None else _bound(plan, spec.min, -math.inf)
+    most = most if spec.max is None else _bound(plan, spec.max, math.inf)
     if least is not None and most is not None and not least < most:
         shown = f"min {plan.show(least)} is not below max {plan.show(most)}"
         raise TableError(f"column {plan.label!r}: {shown}; swap or widen them")
@@ -274,10 +274,13 @@ def _with_bounds(plan: ColumnPlan, spec: Spec) -> ColumnPlan:
     return replace(plan, min=least, max=most, whole=whole, constant=plan.low if plan.low == plan.high else None)
 
 
-def _bound(plan: ColumnPlan, given: Any) -> float | None:
-    """A bound as the user gave it → natural units; an infinite one is none."""
-    if isinstance(given, float | np.floating) and math.isinf(given):
-        return None
+def _bound(plan: ColumnPlan, given: Any, none: float) -> float | None:
+    """A bound as the user gave it → natural units; `none`, which is infinite, is none."""
+    if isinstance(given, float | np.floating):
+        if given == none:
+            return None
+        if not math.isfinite(given):
+            raise TableError(f"column {plan.label!r}: no value lies within the bound {given!r}; give another")
     if isinstance(given, str) and plan.unit:  # JSON has no dates of its own
         given = plan.parse(given)
     values, storage = plan.given([given])

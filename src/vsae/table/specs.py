@@ -11,6 +11,7 @@ from vsae.data.schema import Kind, Pixels
 from vsae.storage.typed import follows, typed
 from vsae.table.cells import CALENDAR, Storage
 from vsae.table.errors import TableError
+from vsae.table.stamps import check_format
 
 MOST_PIXELS = 2**26  # of one image, of any size: 67 megapixels, as a large camera has
 
@@ -81,6 +82,10 @@ class Date(Temporal):
     name = "date"
     storages = CALENDAR
     format: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.format, str):
+            check_format(self.format)
 
 
 @final
@@ -212,5 +217,5 @@ def spec_from_json(label: str, asked: Any) -> Spec:
             )
     try:
         return typed(type(spec)(**options))
-    except TypeError as error:
+    except (TypeError, TableError) as error:
         raise TableError(f"column {label!r}: {error}") from None

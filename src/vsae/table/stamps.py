@@ -250,6 +250,11 @@ def _skeleton(text: str) -> str:
     return re.sub(r"[0-9]+", "0", re.sub(r"[A-Za-z]+", "a", text))
 
 
+def check_format(form: str) -> None:
+    """Refuse, in one line, what does not say how dates are written."""
+    _pattern(form)
+
+
 @functools.cache
 def _pattern(form: str) -> re.Pattern[str]:
     parts = re.split(r"%(\w)", form)  # literal, letter, literal, …

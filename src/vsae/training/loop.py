@@ -232,9 +232,7 @@ class _Run:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         weights: dict[str, Tensor] = dict(self.model.named_parameters())
-        tensors = checkpoint.joined(
-            {"model": weights, "best": self.best, "optimiser": self.take_step.optimiser.state()}
-        )
+        tensors = checkpoint.joined({"model": weights, "best": self.best, "optimiser": self.take_step.state()})
         tensors |= {"rng": rng_state(self.device), "order": self.order, "best_score": self.best_score}
         content = {
             "identity": self.identity,
@@ -252,7 +250,7 @@ class _Run:
             )
         _set_weights(self.model, checkpoint.part(tensors, "model"))
         self.best = {name: value.to(self.device) for name, value in checkpoint.part(tensors, "best").items()}
-        self.take_step.optimiser.load(checkpoint.part(tensors, "optimiser"))
+        self.take_step.load(checkpoint.part(tensors, "optimiser"))
         self.order, self.best_score = tensors["order"].to(self.device), tensors["best_score"]
         self.step, self.since_best = content["step"], content["since_best"]
         self.history = History(**content["history"])

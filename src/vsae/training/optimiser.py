@@ -64,7 +64,3 @@ class AdamW:
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint must hold beside the weights."""
         return {"mean": self.mean, "square": self.square, "steps": self.steps}
-
-    def load(self, state: dict[str, Tensor]) -> None:
-        for name, value in self.state().items():
-            value.copy_(state[name])

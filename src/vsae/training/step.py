@@ -1,4 +1,4 @@
-"""One step: the loss of a batch, its gradient, clipped for each member, and AdamW.
+"""One step: the loss of a batch, its gradient, clipped for each member, and AdamW; of two that play a game, in turn.
 
 Nothing in it waits for the device, so that on a GPU it is captured once as a CUDA graph and then replayed: a step is
 hundreds of small operations, and Python takes longer to ask for them than a GPU to do them.
@@ -6,11 +6,12 @@ hundreds of small operations, and Python takes longer to ask for them than a GPU
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vsae.data.batch import Batch
 from vsae.model.config import VSAEConfig
@@ -23,12 +24,34 @@ Learn = Callable[[Any, Batch, int], tuple[Elbo, Tensor]]  # model, batch, epoch 
 _WARM_UP = 3  # steps before the capture: libraries set themselves up in their first calls
 
 
+class Adversarial(ABC):
+    """A model one part of which plays against the others: in each step it moves first, by a loss of its own.
+
+    What the others learn is what `train` is told, as of any model; they read the opponent, but do not move it.
+    """
+
+    opponent_moves = 1  # in a step
+
+    @property
+    @abstractmethod
+    def opponent(self) -> nn.Module:
+        """The part of the model."""
+
+    @abstractmethod
+    def opponent_loss(self, batch: Batch) -> Tensor:
+        """The mean over rows, the sum over members."""
+
+
 class Step:
     """Moves the weights of `model`, which are the rows of one matrix meanwhile; `release` ends that."""
 
     def __init__(self, model: LatentModel, learn: Learn, config: VSAEConfig) -> None:
         self.model, self.learn, self.clip = model, learn, config.clip
-        self.optimiser = AdamW(model.parameters(), config.weight_decay, config.members)
+        theirs = list(model.opponent.parameters()) if isinstance(model, Adversarial) else []
+        apart = {id(parameter) for parameter in theirs}
+        own = [parameter for parameter in model.parameters() if id(parameter) not in apart]
+        self.optimiser = AdamW(own, config.weight_decay, config.members)
+        self.opponent = AdamW(theirs, config.weight_decay, config.members) if theirs else None
         device = self.optimiser.weights.device
         self.rate = torch.zeros((), dtype=torch.float64, device=device)
         self.sums = torch.zeros(len(Elbo._fields), config.members, device=device)  # of the terms, until they are read
@@ -44,17 +67,23 @@ class Step:
             self._take(batch, epoch)
 
     def _take(self, batch: Batch, epoch: int) -> None:
+        if self.opponent is not None and isinstance(self.model, Adversarial):
+            for _ in range(self.model.opponent_moves):
+                self._move(self.opponent, self.model.opponent_loss(batch))
         terms, loss = self.learn(self.model, batch, epoch)
-        gradient = self.optimiser.gradient(loss)
+        self._move(self.optimiser, loss)
+        self.sums += torch.stack(terms).detach().sum(-1).mean(-1)
+
+    def _move(self, optimiser: AdamW, loss: Tensor) -> None:
+        gradient = optimiser.gradient(loss)
         with torch.no_grad():
-            self.sums += torch.stack(terms).sum(-1).mean(-1)
             norm = clip_members(gradient, self.clip)
             self.finite &= torch.isfinite(norm.sum() + loss)
             if gradient.is_cuda:  # which can not be asked without waiting for it
                 gradient = torch.where(self.finite, gradient, 0.0)
-                self.optimiser.step(gradient, self.rate * self.finite)
+                optimiser.step(gradient, self.rate * self.finite)
             elif bool(self.finite):
-                self.optimiser.step(gradient, self.rate)
+                optimiser.step(gradient, self.rate)
 
     def _replay(self, batch: Batch, epoch: int) -> None:
         """All batches have one shape, and are copied to where the graph reads."""
@@ -74,9 +103,20 @@ class Step:
         self.sums = self.sums.zero_()
         return terms
 
+    def state(self) -> dict[str, Tensor]:
+        """Of the optimisers: what a checkpoint must hold beside the weights."""
+        theirs = {} if self.opponent is None else self.opponent.state()
+        return self.optimiser.state() | {f"opponent.{name}": value for name, value in theirs.items()}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        for name, value in self.state().items():
+            value.copy_(state[name])
+
     def release(self) -> None:
         self.graph = None
         self.optimiser.release()
+        if self.opponent is not None:
+            self.opponent.release()
 
 
 def clip_members(gradient: Tensor, limit: float | None) -> Tensor:

@@ -1,0 +1,1 @@
+"""Reports: how long they take, how large they are, and how they look."""

@@ -1,0 +1,34 @@
+"""GAIN's protocol: errors in units of the columns' ranges, and the page's part made of rows alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from benchmarks.paper import gain
+
+
+def test_the_mean_errs_by_the_spread_of_scaled_columns():
+    row = gain.measured(gain.TRIVIAL, 0)
+    x = load_breast_cancer().data
+    scaled = (x - x.min(axis=0)) / np.ptp(x, axis=0)
+    for error in row["rmse"].values():
+        assert error == pytest.approx(np.sqrt(scaled.var(axis=0).mean()), rel=0.05)
+    assert row["rows"] == len(x)
+
+
+def test_the_page_has_a_line_a_method_beside_what_is_printed(tmp_path):
+    assert gain.section(tmp_path) == ""
+    rows = [
+        {"method": method, "seed": seed, "rmse": {"new_rows": value + seed / 100, "in_sample": value}}
+        for method, value in (("mean", 0.14), ("GAIN", 0.07))
+        for seed in (0, 1)
+    ]
+    (tmp_path / "gain.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = gain.section(tmp_path)
+    assert "| mean | 2 | 0.1450 ± 0.0071 | 0.1400 ± 0.0000 | – |" in text
+    assert f"| GAIN | 2 | 0.0750 ± 0.0071 | 0.0700 ± 0.0000 | {gain.PRINTED['GAIN']:.4f} |" in text
+    assert f"MICE {gain.PRINTED['MICE']:.4f}" in text

@@ -187,7 +187,7 @@ def figures(results: Path) -> dict[str, str]:
 def write_pages(results: Path, docs: Path) -> list[Path]:
     pages = {name: text for name, page in PAGES.items() if (text := page(results)) is not None}
     texts = {docs / name: text for name, text in pages.items()}
-    if len(pages) == len(PAGES):
+    if any(map(missed.verdicts, pages.values())):
         texts[docs / "missed.md"] = missed.page(pages)
     try:
         texts |= {docs / "figures" / name: svg for name, svg in figures(results).items()}

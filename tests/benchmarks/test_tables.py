@@ -18,7 +18,7 @@ def test_pages_are_what_the_rows_make_them(name):
 
 
 def test_what_was_missed_is_what_the_pages_say():
-    texts = {name: (ROOT / "docs" / name).read_text() for name in PAGES}
+    texts = {name: (ROOT / "docs" / name).read_text() for name in PAGES if (ROOT / "docs" / name).exists()}
     assert (ROOT / "docs" / "missed.md").read_text() == missed.page(texts), "run `python -m benchmarks tables`"
     refused = [line for text in texts.values() for line in text.splitlines() if line.endswith("| **no** |")]
     assert 0 < len([line for text in texts.values() for line in missed.verdicts(text) if not line[2]]) <= len(refused)

@@ -70,9 +70,12 @@ def _write_tables() -> None:
     from vsae.files import write_table
 
     clinic = make_clinic(100)
-    write_table("patients.csv", clinic.table())
+    Path("sales").mkdir()
+    for name in ("patients.csv", "sales/january.csv", "sales/february.csv"):
+        write_table(name, clinic.table())
     with contextlib.suppress(ImportError):
         clinic.frame().to_excel("patients.xlsx", sheet_name="visits", index=False)
+        clinic.frame().to_parquet("big.parquet", index=False)
 
 
 # --- languages

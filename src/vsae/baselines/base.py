@@ -21,7 +21,7 @@ from vsae.model.proposals import DiagonalNormal, as_proposal
 from vsae.training.objective import Elbo
 
 #: What HI-VAE's and MIWAE's own papers choose where VSAE's chooses otherwise: learned scales, standardised, no noise.
-OWN_CHOICES = {"variance": "cell", "scaling": "standard", "fill": "zero"}
+OWN_CHOICES: Mapping[str, Any] = {"variance": "cell", "scaling": "standard", "fill": "zero"}
 
 
 class Baseline(LatentModel):

@@ -8,6 +8,8 @@ their weight.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -21,7 +23,7 @@ from vsae.training.objective import Elbo
 class MIWAE(RowAutoencoder):
     """Scales are learned, missing cells are zero: its paper's choices, not VSAE's."""
 
-    settings = OWN_CHOICES
+    settings: ClassVar[Mapping[str, Any]] = OWN_CHOICES
     importance_samples = 1000
     training_samples = 20  # K
     validation_samples = 50

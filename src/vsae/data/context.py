@@ -102,10 +102,10 @@ class GroupContext:
 
     @classmethod
     def from_json(cls, table: Schema, data: Mapping[str, Any]) -> GroupContext:
-        names = [tuple(v.name for v in table.variables if v.name in data[part]) for part in ("means", "near")]
-        context = cls(table, *names, RandomIntercepts(*(np.zeros(0),) * 3))
-        told = all(map(_can_be_told, context._variables(context.means)))
-        if names != [tuple(data["means"]), tuple(data["near"])] or not told:
+        means, near = (tuple(v.name for v in table.variables if v.name in data[part]) for part in ("means", "near"))
+        context = cls(table, means, near, RandomIntercepts(*(np.zeros(0),) * 3))
+        told = all(map(_can_be_told, context._variables(means)))
+        if [*means] != data["means"] or [*near] != data["near"] or not told:
             raise ValueError("its groups have other variables than its table")
         size = sum(len(attribute.variables) for attribute in context._mean_attributes)
         return replace(context, intercepts=RandomIntercepts.from_json(data["intercepts"], size))

@@ -162,7 +162,9 @@ def patterns(found: Findings) -> str:
 
 
 def groups(found: Findings) -> str:
-    if not found.groups or not len(found.missingness.incomplete):
+    if not len(found.missingness.incomplete):
+        return paragraph("No cell is missing.")
+    if not found.groups:
         return paragraph("There is no column of two to twelve levels to group rows by; name one with `by`.")
     options = "".join(f'<option value="{i}">{text(shares.by)}</option>' for i, shares in enumerate(found.groups))
     pick = f'<label class="pick" hidden>Rows by <select id="by">{options}</select></label>'

@@ -19,7 +19,7 @@ _PUT = {
 }
 _KINDS = {
     "binary": "two values",
-    "categorical": "few values without an order",
+    "categorical": "few values, no order",
     "ordinal": "few values, in order",
     "count": "whole numbers from 0 on",
     "integer": "whole numbers",
@@ -46,6 +46,8 @@ def reason(plan: ColumnPlan, asked: bool) -> str:
         return plan.why or "as asked"
     if asked:
         return "as asked"
+    if len(plan.levels) == 1:
+        return "one value"
     written = ", written as text" if plan.notation is not None else ""
     return f"{_KINDS.get(plan.kind_name, '')}{written}"
 

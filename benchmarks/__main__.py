@@ -24,6 +24,10 @@ COMMANDS = {
         "benchmarks.speed.jobs",
         "Seconds, memory and errors of a fit and its imputation, by the size of the table.",
     ),
+    "stream": (
+        "benchmarks.stream.jobs",
+        "Streamed fits and imputations as rows grow: seconds and memory, beside peers.",
+    ),
     "attack": ("benchmarks.attack.jobs", "Damaged, forged and odd input, kills and full disks: what comes of them."),
     "step": ("benchmarks.step", "A training step against the arithmetic it is made of."),
     "generation": ("benchmarks.generation.jobs", "Generated rows against real ones, beside other generators."),

@@ -44,6 +44,7 @@ def run(limit: float, command: list[str]) -> dict[str, float | bool]:
         "timed_out": late.is_set(),
         "memory_mb": round(usage.ru_maxrss * unit / 2**20, 1),
         "wall": round(time.monotonic() - began, 3),
+        "cpu": round(usage.ru_utime + usage.ru_stime, 3),
     }
 
 

@@ -25,6 +25,7 @@ from benchmarks.report import page as report
 from benchmarks.sharp import page as sharp
 from benchmarks.speed import page as speed
 from benchmarks.store import RESULTS
+from benchmarks.stream import page as stream
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
 from vsae.storage.atomic import write_text
 
@@ -173,6 +174,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "sharp.md": sharp.page,
     "speed.md": speed.page,
     "security.md": attack.page,
+    "large.md": stream.page,
     "report.md": report.page,
 }
 

@@ -146,6 +146,36 @@ def test_trees_that_lead_nowhere_are_found_by_loading(parts, tmp_path, part, cha
     assert "its trees" in refused(tmp_path, tensors, content)
 
 
+@pytest.fixture(scope="module")
+def of_groups(tmp_path_factory):
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("groups") / "m.vsae"
+    table = {"g": np.repeat(np.arange(10.0), 6), "t": np.tile(np.arange(6.0), 10), "a": rng.normal(size=60)}
+    table |= {"b": np.where(rng.random(60) < 0.2, np.nan, rng.normal(size=60))}
+    imputer = VSAEImputer(config={"steps": 3, "trees": 0}, groups="g", order="t", random_state=0)
+    imputer.fit(table).save(path)
+    return checkpoint.read(path, "imputer")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("context/means", ["a", "a", "b"]), ("context/near", []), ("context/intercepts/centre", [0.0]), ("order", None),
+        ("context/intercepts/within", [[1.0, float("nan")], [0.0, 1.0]]), ("groups", None), ("context", None),
+        ("context/intercepts/between", [[0.0, 0.0], [0.0, 0.0]]), ("context/means", 5),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_file_says_of_groups_fits_its_model(of_groups, tmp_path, path, value):
+    tensors, content = copy.deepcopy(of_groups)
+    *names, last = path.split("/")
+    holder = content
+    for name in names:
+        holder = holder[name]
+    assert last in holder
+    holder[last] = value
+    refused(tmp_path, tensors, content)
+
+
 @pytest.mark.parametrize("version", [float("inf"), "3", None, 1e300])
 def test_a_version_that_is_no_number_is_one_line(tmp_path, version):
     header = {"format": json.dumps({"name": "vsae", "purpose": "imputer", "version": version}), "content": "{}"}

@@ -25,7 +25,7 @@ _MOST_ADDRESSES = 2**36  # bytes: pyarrow takes tens of gigabytes that it does n
 
 class Part(NamedTuple):
     function: str  # module and name, imported when it runs: some parts need pandas or the command line
-    attacks: int  # of each command, in kills and disks
+    attacks: int  # of each command, in kills, blocks and disks
     what: str
     promise: str
 
@@ -41,6 +41,8 @@ PARTS = {
                    "refused in one line, or all methods work"),
     "kills": Part("whole:kills", 50, "kill -9 of fit, impute, draws, evaluate and in-place, at all moments",
                   "every file is the old or the new one"),
+    "blocks": Part("blocks:attack", 20, "kill -9 of streamed fits and imputations; damaged row groups, lost columns, "
+                   "no room", "one line; the same command again gives the bytes of an undisturbed run"),
     "disks": Part("whole:disks", 20, "disks on which there is no room for the result, or hardly any",
                   "one line and the old files, or the new files"),
     "pipes": Part("streams:attack", 100, "closed, full and slow streams, buffered and not",
@@ -82,7 +84,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--count",
         type=options.at_least_one,
-        help="How many attacks; of each command in kills and disks. Default: all.",
+        help="How many attacks; of each command in kills, blocks and disks. Default: all.",
     )
     options.several(parser, "--seeds", "Default: 0.", type=int, metavar="SEED")
     options.add_run_options(parser, BENCHMARK)

@@ -74,3 +74,20 @@ class _PlainLines:
             print(
                 f"{self.title}: step {step.step}/{step.steps}, at most {left:.0f} s left", file=sys.stderr, flush=True
             )
+
+
+class RowProgress:
+    """A line every few seconds on how many rows are done, and how long the others take."""
+
+    def __init__(self, title: str, quiet: bool = False) -> None:
+        self.title, self.quiet, self.began = title, quiet, time.monotonic()
+        self.last = self.began
+
+    def __call__(self, rows: int, of: int) -> None:
+        now = time.monotonic()
+        if self.quiet or now - self.last <= _SECONDS_BETWEEN_LINES or rows >= of:
+            return
+        self.last = now
+        rate = rows / (now - self.began)
+        line = f"{self.title}: {rows:,} of {of:,} rows, {rate:,.0f} a second, {(of - rows) / rate:,.0f} s left"
+        print(line, file=sys.stderr, flush=True)

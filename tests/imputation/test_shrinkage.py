@@ -214,7 +214,8 @@ def test_levels_are_drawn_as_often_as_is_stated():
     }
     mask = rng.random((400, 4)) < 0.6
     fitted = fit(schema, columns, mask, VSAEConfig(steps=80, members=2))
-    other = replace(fitted.calibration.shrinkage, weight=dict.fromkeys(columns, 0.3))
+    weight, pull = (dict.fromkeys(columns, share) for share in (0.3, 0.7))
+    other = replace(fitted.calibration.shrinkage, weight=weight, pull=pull)
     fitted.calibration = replace(fitted.calibration, shrinkage=other)
     stated, tables = fitted.probabilities(columns, mask), fitted.draw(columns, mask, 200)
     for i, name in enumerate(columns):

@@ -93,9 +93,14 @@ def show_model(path: str, imputer: VSAEImputer) -> None:
         _columns(imputer.schema_),
         f"\nWritten by vsae {escape(facts['vsae'])}; {parameters:,} parameters, "
         f"{counted(model.config.members, 'member')}, latent dimension {model.config.latent_dim}.\n"
-        f"Trained {history.records[-1]['step']} steps in {history.seconds:.0f} s ({escape(history.stopped)}); "
+        f"Trained {history.records[-1]['step']} steps{_took(history.seconds)} ({escape(history.stopped)}); "
         f"best at step {', '.join(map(str, history.best_step))}.",
     )
+
+
+def _took(seconds: float) -> str:
+    """Nothing where it is not known: a streamed fit keeps no times."""
+    return f" in {seconds:.0f} s" if seconds else ""
 
 
 # --- demo

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from vsae.cli.large import Asked, fit_in_blocks, in_blocks
 from vsae.cli.messages import fail, note, one_line_errors
 from vsae.cli.options import (
     ColumnOptions,
+    EngineOptions,
     Format,
     Input,
     Quiet,
@@ -39,6 +41,7 @@ def fit(
     seed: Seed = 0,
     quiet: Quiet = False,
     format: Format = None,
+    engine: EngineOptions,
     text: TextOptions,
 ) -> None:
     """Fit a model to a table and save it. A fit that was interrupted continues when the command is run again."""
@@ -53,8 +56,12 @@ def fit(
             raise typer.BadParameter(
                 "a fitted model takes no options of columns or rows, such as --schema", param_hint="--from"
             )
+        state = None if is_special(out) else out.with_name(f".{out.name}.training")
+        if in_blocks(engine, table, [*(["--from"] if start else []), *rows.need_all]):
+            asked = Asked(columns, rows, training, engine, seed, quiet, format, text)
+            fit_in_blocks(table, out, asked, state)
+            return
         known = load(start) if start else None
         source = read(table, format, text, quiet, columns, known)
-        state = None if is_special(out) else out.with_name(f".{out.name}.training")
         fitted(source, columns, rows, training, seed, quiet, state, known).save(out)
         note(f"wrote {out}", quiet)

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from vsae.cli.fills import report_fills
+from vsae.cli.large import Asked, impute_in_blocks, in_blocks
 from vsae.cli.messages import fail, note, one_line_errors
 from vsae.cli.options import (
     ColumnOptions,
+    EngineOptions,
     Format,
     Input,
     Quiet,
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
 def impute(
     table: Input,
     *,
-    out: Annotated[str, typer.Option("--out", "-o", help="The file to write; - is stdout.")] = "-",
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="The file to write; - is stdout. A folder gets a file for each of IN.")
+    ] = "-",
     draws: Annotated[
         int,
         typer.Option(
@@ -100,6 +104,7 @@ def impute(
     seed: Seed = 0,
     quiet: Quiet = False,
     format: Format = None,
+    engine: EngineOptions,
     text: TextOptions,
 ) -> None:
     """Impute the missing values of a table. Every other character of a text file stays as it is.
@@ -130,6 +135,13 @@ def impute(
                 "a fitted model takes no options of columns, rows and training, such as --schema, --groups or --effort",
                 param_hint="--model",
             )
+        all_at_once = {"--long": long, "--flags": flags, "--report": report, "--in-place": in_place, "-o -": out == "-"}
+        whole = [option for option, given in all_at_once.items() if given]
+        if in_blocks(engine, table, [*whole, *rows.need_all]):
+            said = Asked(columns, rows, training, engine, seed, quiet, format, text)
+            outs = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
+            impute_in_blocks(table, outs, model, said, strategy, draws, tuple(separated(only)))
+            return
         out = table if in_place and out == "-" else out
         targets = [numbered(out, i + 1) for i in range(draws)] if draws and not long else [out]
         paths = [*targets, *(path for path in (flags, report) if path)]
@@ -201,8 +213,8 @@ def _check_outputs(out: str, draws: int, long: bool, with_original: bool, in_pla
 def numbered(path: str, i: int) -> str:
     """The i-th of several outputs; the number stands before the extensions of the format.
 
-    >>> numbered("out/filled.csv.gz", 3), numbered("a.0.csv", 1), numbered("v1.2", 1)
-    ('out/filled.3.csv.gz', 'a.0.1.csv', 'v1.2.1')
+    >>> numbered("out/filled.csv.gz", 3), numbered("a.0.csv", 1), numbered("v1.2", 1), numbered("out/", 2)
+    ('out/filled.3.csv.gz', 'a.0.1.csv', 'v1.2.1', 'out.2/')
     """
     from vsae.files import COMPRESSIONS, FORMATS
 
@@ -212,4 +224,4 @@ def numbered(path: str, i: int) -> str:
         root, extension = os.path.splitext(stem)
         if extension.lower() in known:
             stem, kept = root, extension + kept
-    return str(target.with_name(f"{stem}.{i}{kept}"))
+    return str(target.with_name(f"{stem}.{i}{kept}")) + "/" * path.endswith("/")

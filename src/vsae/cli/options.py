@@ -23,7 +23,8 @@ Input = Annotated[
     str,
     typer.Argument(
         metavar="IN",
-        help="A table: .csv, .tsv, .xlsx, .parquet, .feather or .jsonl, with .gz or .zst after it; - is stdin.",
+        help="A table: .csv, .tsv, .xlsx, .parquet, .feather or .jsonl, with .gz or .zst after it; - is stdin. A "
+        "folder or a name with wildcards is all its files.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="The seed of all random numbers.")]
@@ -32,6 +33,36 @@ Format = Annotated[
     str | None,
     typer.Option(help="The file format, where the name does not tell it: csv, tsv, xlsx, jsonl, parquet or feather."),
 ]
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Who works on a table, and on how much of it at a time."""
+
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="memory: all rows at once. stream: block by block, in bounded memory, and a killed run goes on where "
+            "it stopped. ray: the same on many processes or machines (pip install 'vsae[ray]'). auto: stream if IN is "
+            "several files or has more than 256 MB (of Parquet: uncompressed), else memory."
+        ),
+    ] = "auto"
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="ROWS",
+            help="How many rows a streamed fit learns: a uniform random sample. All rows are read, and say what the "
+            "columns are.",
+        ),
+    ] = 200_000
+    address: Annotated[
+        str | None,
+        typer.Option(help="The address of a Ray cluster, for --engine ray. Default: one is started on this machine."),
+    ] = None
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="How many processes --engine ray uses. Default: one a core.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -225,6 +256,11 @@ class RowOptions:
         str | None,
         typer.Option(help="A column by which the rows of a group follow one another, such as a date."),
     ] = None
+
+    @property
+    def need_all(self) -> list[str]:
+        """Options for which all rows must be seen together."""
+        return ["--groups"] if self.groups else []
 
 
 def separated(options: list[str] | None) -> list[str]:

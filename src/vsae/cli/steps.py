@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from vsae.cli.options import ColumnOptions, RowOptions, TextOptions, TrainingOpt
 if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
     from vsae.files import FileTable
+    from vsae.files.blocks import Blocks
 
 
 def is_same(path: str, other: str) -> bool:
@@ -32,16 +34,12 @@ def read(
     """The table at `path`; what a model knows of its own file settles what this one leaves open."""
     from vsae.files import read_table
 
-    na = text.missing_texts + (columns.missing_texts if columns else ())
-    if model is not None:
-        codes = [set(plan.missing_codes) for plan in model.schema_.plans]
-        na += tuple(code for code in set.intersection(*codes) if isinstance(code, str))
     source = read_table(
         path,
         format=format,
         delimiter=text.delimiter,
         encoding=text.encoding,
-        na=na,
+        na=missing_texts(text, columns, model),
         header=text.header,
         sheet=text.sheet,
         max_expanded=text.max_expanded,
@@ -53,8 +51,17 @@ def read(
     return source
 
 
+def missing_texts(text: TextOptions, columns: ColumnOptions | None, model: VSAEImputer | None) -> tuple[str, ...]:
+    """What stands for a missing value in all columns of a text file; a model's own codes do, too."""
+    na = text.missing_texts + (columns.missing_texts if columns else ())
+    if model is not None:
+        codes = [set(plan.missing_codes) for plan in model.schema_.plans]
+        na += tuple(code for code in set.intersection(*codes) if isinstance(code, str))
+    return na
+
+
 def asked_for(
-    source: FileTable,
+    source: FileTable | Blocks,
     columns: ColumnOptions,
     rows: RowOptions,
     training: TrainingOptions,
@@ -116,16 +123,22 @@ def fitted(
     known: VSAEImputer | None = None,
 ) -> VSAEImputer:
     """A new model of a table, or a known one that has learned its rows, too."""
+    imputer = asked_for(source, columns, rows, training, seed, quiet, state, known)
+    learn = imputer.fit if known is None else imputer.partial_fit
+    return continued(lambda: learn(source.data), state, quiet)
+
+
+def continued(learn: Callable[[], VSAEImputer], state: Path | None, quiet: bool) -> VSAEImputer:
+    """What a fit gives that goes on from its state, if it has one."""
     from vsae.fitting.steps import TrainingStates
     from vsae.storage.checkpoint import FileFormatError
 
-    imputer = asked_for(source, columns, rows, training, seed, quiet, state, known)
-    learn, states = imputer.fit if known is None else imputer.partial_fit, TrainingStates.beside(state)
+    states = TrainingStates.beside(state)
     if any(path is not None and path.exists() for path in states):
         note(f"continuing the fit that {state} is the state of", quiet)
     try:
-        return learn(source.data)
+        return learn()
     except FileFormatError as error:  # damaged, foreign, or left by a fit of another table or with other settings
         warn(f"{error}; this fit starts anew")
         states.remove()
-        return learn(source.data)
+        return learn()

@@ -95,15 +95,16 @@ class TableEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         encoded = self.schema_.encode(view, handle_unknown=self.handle_unknown)
         return view, with_context(view, encoded, self._roles, self.context_) if context else encoded
 
-    def _imputed(self, encoded: Encoded, *, warn: bool = True) -> dict[str, NDArray[Any]]:
-        """As `strategy` says."""
+    def _imputed(self, encoded: Encoded, *, first_row: int = 0, warn: bool = True) -> dict[str, NDArray[Any]]:
+        """As `strategy` says; draws are keyed by the numbers of rows, from the first on."""
         cells = encoded.columns, encoded.mask
         if self.strategy == "mean":
             columns = self.fitted_.impute(*cells)
         elif self.strategy == "median":
             columns = self.fitted_.median(*cells)
         else:
-            columns = self.fitted_.draw(*cells, 1, seed=self._seed)[0]
+            rows = np.arange(first_row, first_row + encoded.n_rows)
+            columns = self.fitted_.draw(*cells, 1, seed=self._seed, row_ids=rows)[0]
         return self.schema_.constrained(columns, encoded.mask, warn=warn)
 
     def _seeded(self, random_state: int | None) -> int:

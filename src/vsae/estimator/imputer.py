@@ -12,9 +12,9 @@ from sklearn.utils.metaestimators import available_if
 
 from vsae.analysis.draws import Draws
 from vsae.estimator import files
+from vsae.estimator.batches import BatchesMixin
 from vsae.estimator.generation import GenerationMixin
 from vsae.estimator.report import ReportMixin
-from vsae.estimator.settings import check_strategy
 from vsae.estimator.values import Interval, Strategy, whole_number
 from vsae.fitting.presets import Effort
 from vsae.mechanism.choice import Mechanism
@@ -28,7 +28,7 @@ def _has_levels(imputer: VSAEImputer) -> bool:
     return not hasattr(imputer, "schema_") or any(plan.levels for plan in imputer.schema_.modelled)
 
 
-class VSAEImputer(ReportMixin, GenerationMixin):
+class VSAEImputer(BatchesMixin, ReportMixin, GenerationMixin):
     """Impute the missing values of a table with a generative model of the data and of what is missing.
 
     Takes pandas, polars and pyarrow tables, dicts of columns, and 2-D arrays with NaN; returns the same container with
@@ -178,11 +178,7 @@ class VSAEImputer(ReportMixin, GenerationMixin):
 
     def transform(self, X: Any) -> Any:
         """X with its missing cells imputed, as `strategy` says. Never refits."""
-        check_strategy(self.strategy)
-        X, encoded = self._encoded(X)
-        fills.warn_of_unknown(self.schema_, X)
-        filled = self.schema_.decode(X, self._imputed(encoded) if encoded.n_rows else encoded.columns)
-        return fills.with_indicators(self.schema_, X, filled) if self.add_indicator else filled
+        return self._transformed(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """The names of the columns that `transform` gives."""

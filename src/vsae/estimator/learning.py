@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from vsae.fitting.start import Start
 from vsae.progress import training_progress
 from vsae.table import Encoded, Table
 from vsae.table.errors import counted
+from vsae.table.survey import Beyond
 
 if TYPE_CHECKING:
     from vsae.estimator.methods import Fitted
@@ -30,20 +32,21 @@ class LearningMixin(TableEstimator):
         check_settings(self.config, self.strategy, self.mechanism, self.callback)
         check_method(self.method, self.mechanism, self._roles)
 
-    def _planned(self, X: Any) -> Table:
+    def _planned(self, X: Any, beyond: Mapping[Hashable, Beyond] | None = None) -> Table:
         return Table.fit(
             X,
             schema=self._roles.schema(X, self.schema),
             missing_values=self.missing_values,
             structural=self.structural,
             constraints=self.constraints or (),
+            beyond=beyond,
         )
 
-    def _begin(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        """A first fit, or one that forgets the last."""
+    def _begin(self, X: Any, sample_weight: ArrayLike | None, beyond: Mapping[Hashable, Beyond] | None = None) -> None:
+        """A first fit, or one that forgets the last; `beyond` the rows of X, there may be others."""
         self._check_settings()
         X = self._checked(X, reset=True)
-        table = self._planned(X)
+        table = self._planned(X, beyond)
         encoded = table.encode(X, handle_unknown=self.handle_unknown)
         self._learn(table, encoded, rows_to_learn(X, table, encoded, self._roles, sample_weight))
 

@@ -84,6 +84,7 @@ class ReportMixin(EvaluationMixin, MissingnessMixin):
                 seed=self.random_state if isinstance(self.random_state, int) else None,
                 settings=self._changed_settings(),
                 strategy=self.strategy,
+                method=self.method,
                 again=again or self._lines(path),
             ),
         )

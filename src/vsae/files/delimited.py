@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
@@ -85,54 +85,79 @@ class Asked(NamedTuple):
     header: bool | None = None  # None: found out
     kinds: Mapping[str, Spec] = MappingProxyType({})  # of columns
     notations: Mapping[str, Notation] = MappingProxyType({})  # of columns, as another file had them
+    settled: bool = False  # whether these are the notations, and not only the first to try
+
+
+class Opening(NamedTuple):
+    """What the first lines of a file tell of all."""
+
+    preamble: str  # a line that names the delimiter
+    dialect: Dialect
+    has_header: bool
+    notes: list[str]
+
+
+def opening(source: TextSource, text: str, format: str, asked: Asked) -> Opening:
+    found = _SEPARATOR.match(text)
+    preamble, text = (found[0], text[found.end() :]) if found else ("", text)
+    dialect = Dialect.of(source.where, text, format, asked.delimiter or (found[1] if found else None))
+    if asked.header is not None:
+        return Opening(preamble, dialect, asked.header, [])
+    first = islice((fields for _, record, fields in dialect.scan(source.where, text) if record.strip()), _FIRST)
+    if not _starts_with_a_row(list(first), asked.na):
+        return Opening(preamble, dialect, True, [])
+    said = "the first line was taken for a row; the columns are called c1, c2, … (--header if not)"
+    return Opening(preamble, dialect, False, [said])
 
 
 def read(source: TextSource, text: str, format: str, asked: Asked) -> tuple[Columns, Delimited]:
     """The typed columns of `text`, and its layout."""
-    found = _SEPARATOR.match(text)
-    preamble, text = (found[0], text[found.end() :]) if found else ("", text)
-    dialect = Dialect.of(source.where, text, format, asked.delimiter or (found[1] if found else None))
-    has_header = asked.header
-    if has_header is None:
-        first = islice((fields for _, record, fields in dialect.scan(source.where, text) if record.strip()), _FIRST)
-        has_header = not _starts_with_a_row(list(first), asked.na)
-    scan = _Scan(source.where, has_header)
-    if not has_header and asked.header is None:
-        scan.notes.append("the first line was taken for a row; the columns are called c1, c2, … (--header if not)")
-    for line, record, fields in dialect.scan(source.where, text):
-        if not scan.add(line + bool(preamble), record, fields):
-            few = f"{counted(len(fields), 'field')} instead of {len(scan.names)}"
-            remedy = f"correct the line, or pass --delimiter if it is not {dialect.delimiter!r}"
-            raise FileError(f"{source.where}: line {line + bool(preamble)}: {few}; {remedy}")
-    if text.endswith(dialect.newline):
-        scan.records.append("")
-
-    columns: Columns = {}
-    notes = list(scan.notes)
+    preamble, dialect, has_header, notes = opening(source, text, format, asked)
+    scan = Scan(source.where, has_header)
+    scan.add_all(dialect, text[len(preamble) :], lines_before=bool(preamble))
     layout = Delimited(source, format, dialect, preamble, scan.records, scan.header, scan.rows, {}, {})
+    columns: Columns = {}
     for name, column in scan.columns():
-        parsed = _parse_column(column, dialect.delimiter, asked, name)
+        parsed = parse_column(column, dialect.delimiter, asked, name)
         columns[name], layout.notations[name], layout.quoted[name] = parsed.values, parsed.notation, parsed.quoted
         notes += [f"column {name!r}: {said}" for said in parsed.said]
-    _settle_orders(columns, layout.notations)
-    for name, notation in layout.notations.items():
-        if isinstance(notation, Decimal | Stamp) and notation.doubt and name not in {*asked.notations, *asked.kinds}:
-            notes.append(f"column {name!r}: {notation.doubt}; --schema can say what it is")
+    for name, other in swapped_orders(layout.notations).items():
+        known = ~np.isnat(columns[name])
+        columns[name][known] = other.parse(layout.notations[name].write(columns[name][known]))
+        layout.notations[name] = other
+    notes += doubts(layout.notations, asked)
     layout.notes = tuple(f"{source.where}: {note}" for note in notes)
     return columns, layout
 
 
-class _Scan:
+def doubts(notations: Mapping[str, Notation], asked: Asked) -> list[str]:
+    """What to say of notations that could have been others."""
+    return [
+        f"column {name!r}: {notation.doubt}; --schema can say what it is"
+        for name, notation in notations.items()
+        if isinstance(notation, Decimal | Stamp) and notation.doubt and name not in {*asked.notations, *asked.kinds}
+    ]
+
+
+class Scan:
     """Which records of a file are its header and its rows, and the cells of its columns."""
 
-    def __init__(self, where: str, has_header: bool) -> None:
+    def __init__(self, where: str, has_header: bool, names: Sequence[str] = ()) -> None:
         self.where, self.has_header = where, has_header
-        self.names: list[str] = []
+        self.names: list[str] = list(names)  # where they are known, there is no header
         self.header: int | None = None  # index in records
         self.records: list[str] = []
         self.rows: list[int] = []  # indices in records
-        self.notes: list[str] = []
         self.cells = _Cells()
+
+    def add_all(self, dialect: Dialect, text: str, lines_before: int = 0) -> None:
+        for line, record, fields in dialect.scan(self.where, text):
+            if not self.add(lines_before + line, record, fields):
+                few = f"{counted(len(fields), 'field')} instead of {len(self.names)}"
+                remedy = f"correct the line, or pass --delimiter if it is not {dialect.delimiter!r}"
+                raise FileError(f"{self.where}: line {lines_before + line}: {few}; {remedy}")
+        if text.endswith(dialect.newline):
+            self.records.append("")
 
     def add(self, line: int, record: str, fields: list[str]) -> bool:
         """Whether the record is the header, a row, or blank; a blank one is no row, but stays where it is."""
@@ -206,18 +231,18 @@ class _Cells:
             pieces.clear()
 
 
-class _Parsed(NamedTuple):
+class Parsed(NamedTuple):
     values: np.ndarray
     notation: Notation
     quoted: bool  # whether all observed cells are in quotes
     said: list[str]  # of cells that were not taken for what they are at first sight
 
 
-def _parse_column(cells: list[str], delimiter: str, asked: Asked, name: str = "") -> _Parsed:
+def parse_column(cells: list[str], delimiter: str, asked: Asked, name: str = "") -> Parsed:
     """The typed values and their notation, worked out on the different cells only.
 
-    >>> _parse_column(["1", "", "3", "-"], ",", Asked())
-    _Parsed(values=array([ 1., nan,  3., nan]), notation=Whole(missing=True), quoted=False, said=["'-' was read as
+    >>> parse_column(["1", "", "3", "-"], ",", Asked())
+    Parsed(values=array([ 1., nan,  3., nan]), notation=Whole(missing=True), quoted=False, said=["'-' was read as
     missing"])
     """
     # Of cells that are mostly different, the different ones are not worth finding.
@@ -235,9 +260,15 @@ def _parse_column(cells: list[str], delimiter: str, asked: Asked, name: str = ""
             return replace(before, missing=missing) if isinstance(before, Whole) else before
         return notation_of(texts, missing, delimiter, asked.kinds.get(name))
 
-    notation, said = find(observed, any(absent)), []
-    if isinstance(notation, Text):
-        words = list(filter(is_never_a_number, observed))
+    notation, said = asked.notations[name] if asked.settled else find(observed, any(absent)), []
+    if asked.settled and not isinstance(notation, Text):
+        absent = [
+            gone or (is_never_a_number(text) and not notation.reads(text))
+            for text, gone in zip(bare, absent, strict=True)
+        ]
+        observed = [text for text, gone in zip(bare, absent, strict=True) if not gone]
+    elif isinstance(notation, Text):
+        words = [] if asked.settled else list(filter(is_never_a_number, observed))
         less = find([text for text in observed if not is_never_a_number(text)], True) if words else notation
         if not isinstance(less, Text | Unknown):
             notation, said = less, [f"{_listed(words)} {_was(words)} read as missing"]
@@ -251,7 +282,7 @@ def _parse_column(cells: list[str], delimiter: str, asked: Asked, name: str = ""
         place = {cell: number for number, cell in enumerate(different)}
         values = values[np.fromiter(map(place.__getitem__, cells), dtype=np.intp, count=len(cells))]
     quoted = bool(observed) and all(gone or raw.startswith('"') for raw, gone in zip(different, absent, strict=True))
-    return _Parsed(values, notation, quoted, said)
+    return Parsed(values, notation, quoted, said)
 
 
 def _almost_numbers(texts: list[str]) -> list[str]:
@@ -294,15 +325,15 @@ def _starts_with_a_row(records: list[list[str]], na: frozenset[str]) -> bool:
     return not steps and not all(1000 <= number < 3000 for number in whole)
 
 
-def _settle_orders(columns: Columns, notations: dict[str, Notation]) -> None:
+def swapped_orders(notations: Mapping[str, Notation]) -> dict[str, Stamp]:
     """Dates that may have the day or the month first are read as those of other columns, which can be read one way."""
     stamps = {name: n for name, n in notations.items() if isinstance(n, Stamp) and n.day_first is not None}
     sure = {n.day_first for n in stamps.values() if not n.doubt}
-    for name, notation in stamps.items():
-        if notation.ambiguous and len(sure) == 1 and notation.day_first not in sure:
-            known = ~np.isnat(columns[name])
-            notations[name] = other = notation.swapped()
-            columns[name][known] = other.parse(notation.write(columns[name][known]))
+    return {
+        name: notation.swapped()
+        for name, notation in stamps.items()
+        if notation.ambiguous and len(sure) == 1 and notation.day_first not in sure
+    }
 
 
 def _nameless(where: str, number: object) -> FileError:

@@ -288,8 +288,12 @@ def decode(where: str, content: bytes, encoding: str | None) -> tuple[str, TextS
     bom, text = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
     if not text.strip():
         raise FileError(f"{where}: the file is empty; it needs a header line and rows")
-    doubt = f"{where}: this file is not UTF-8, so it was read as {candidate}; pass --encoding if letters look wrong"
-    return text, TextSource(where, candidate, bom), () if candidate == candidates[0] else (doubt,)
+    notes = () if candidate == candidates[0] else (not_utf8(where, candidate),)
+    return text, TextSource(where, candidate, bom), notes
+
+
+def not_utf8(where: str, encoding: str) -> str:
+    return f"{where}: this file is not UTF-8, so it was read as {encoding}; pass --encoding if letters look wrong"
 
 
 def _encodings(where: str, content: bytes, given: str | None) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ A column that nothing else explains is best filled with its mean or mode, and a 
 surer of itself than it should be. On cells it was not trained on, each column gets a weight w:
 
     numbers   mean + w (estimate - mean), w in [0, 1]; vectors have one w for all entries
-    levels    ∝ estimate^w · frequency^v
+    levels    ∝ estimate^w · frequency^v, w and v in [0, 1]
 
 For levels the two are apart: an estimate that is merely too sure (w < 1, v = 0) keeps the level it finds likeliest.
 
@@ -184,7 +184,9 @@ def _softmax(logit: NDArray[np.float64]) -> NDArray[np.float64]:
 def _exponents(
     parts: Sequence[tuple[NDArray[Any], NDArray[np.float64], float]], frequency: NDArray[np.float64]
 ) -> tuple[tuple[float, float], float]:
-    """w and v of greatest likelihood, none below 0, drawn towards 1 and 0; and what they gain over 0 and 1, in nats.
+    """w and v in [0, 1] of greatest likelihood, drawn towards 1 and 0; and what they gain over 0 and 1, in nats.
+
+    None is above 1: cells that others tell would ask for it, and where nothing tells a cell its shares would be wrong.
 
     `parts` are truth (n,), probabilities (n, levels), and how much such a cell counts.
     """
@@ -203,9 +205,9 @@ def _exponents(
         square = np.einsum("n,nk,nkp,nkq->pq", count, share, logs, logs, optimize=True)
         gradient = count @ (true - mean) - _LEANING_LEVELS * (found - none)
         curvature = square - (mean.T * count) @ mean + _LEANING_LEVELS * np.eye(2)
-        free = (found > 0) | (gradient > 0)
+        free = np.where(gradient > 0, found < 1, found > 0)
         step = np.where(free, np.linalg.solve(np.where(np.outer(free, free), curvature, np.eye(2)), gradient * free), 0)
-        found = np.maximum(found + step / max(1.0, np.abs(step).max()), 0.0)
+        found = np.clip(found + step / max(1.0, np.abs(step).max()), 0.0, 1.0)
         if np.abs(step).max() < _NEAR:
             break
     likely = (np.log(_softmax(logs @ at)[np.arange(len(x)), x]) for at in (found, np.array([0.0, 1.0])))

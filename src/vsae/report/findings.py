@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vsae.evaluation.report import Evaluation
-from vsae.fitting.fitted import FittedVSAE
+from vsae.fitting.fitted import FittedModel
 from vsae.mechanism.report import MechanismReport
 from vsae.plots.cells import Completed, Distribution, Pair, Uncertainty, distribution, strongest_pairs, uncertainty
 from vsae.plots.curves import Training, training
@@ -22,7 +22,7 @@ from vsae.table.fills import Fill, fills
 from vsae.table.plan import ColumnPlan
 
 _MOST_ROWS = 3000  # that are drawn: a distribution is told as well by these
-_MOST_DRAWN = 30_000  # missing cells of these rows
+_MOST_DRAWN = 15_000  # missing cells of these rows
 _QUANTILE_DRAWS = 50  # latent ones, that an interval is made of
 _GROUPINGS, _FEWEST, _MOST = 6, 2, 12  # columns to group by, and their levels
 _INTERVAL = (0.05, 0.95)
@@ -84,7 +84,7 @@ class Source:
     view: View
     table: Table
     encoded: Encoded  # with what groups say of their rows, if they do
-    fitted: FittedVSAE
+    fitted: FittedModel[Any]
     impute: Callable[[Encoded], Mapping[str, NDArray[Any]]]
     seed: int
     row_names: Sequence[Any] | None = None  # None: they are numbered from 1

@@ -6,8 +6,9 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
+from typing import Any
 
-from vsae.fitting.fitted import FittedVSAE
+from vsae.fitting.fitted import FittedModel
 from vsae.table.errors import counted
 from vsae.table.plan import ColumnPlan
 
@@ -53,13 +54,14 @@ def reason(plan: ColumnPlan, asked: bool) -> str:
 
 
 def story(
-    fitted: FittedVSAE,
+    fitted: FittedModel[Any],
     *,
     rows: int,
     missing: float,
     vsae: str,
     seed: int | None,
     strategy: str,
+    method: str,
     settings: Mapping[str, str],
     again: str,
 ) -> Story:
@@ -69,9 +71,10 @@ def story(
     steps = history.records[-1]["step"] if history.records else 0
     tilted = [*fitted.tilts.numbers, *fitted.tilts.thresholds, *fitted.tilts.levels]
     trees = "" if fitted.blend is None else " Trees that read the same rows have a say where they predict better."
+    name = "variational selective autoencoder" if method == "vsae" else f"model `{method}`"
     said = [
-        f"A variational selective autoencoder of {counted(config.members, 'member')} and {parameters:,} parameters was "
-        f"fitted to {rows:,} rows, of whose cells {missing:.1%} were missing.{trees}",
+        f"A {name} of {counted(config.members, 'member')} and {parameters:,} parameters was fitted to {rows:,} rows, "
+        f"of whose cells {missing:.1%} were missing.{trees}",
         f"Training ended after {steps:,} steps and {history.seconds:.0f} s ({history.stopped or 'as planned'}); of "
         "each member those weights were kept that predicted held-out cells best.",
         "Intervals and probabilities were calibrated on cells that training had not seen.",

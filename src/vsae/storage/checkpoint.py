@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -38,11 +38,19 @@ def write(
     text = json.dumps(content)
     kind = {"name": "vsae", "purpose": purpose, "version": FORMAT_VERSION}
     header = {"format": json.dumps(kind), "content": text, "sha256": digest(text, tensors)}
-    try:
-        with written_beside(path) as beside:
-            save_file(tensors, beside, header)
-    except SafetensorError as error:
-        raise OSError(f"{path}: could not be written: {error}") from None
+    with written_beside(path) as beside:
+        beside.write_bytes(_in_order(save(tensors, header)))
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with the keys of its header in order: safetensors writes them in any, and the same model is to give
+    the same bytes."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a whole number of words
+    return len(text).to_bytes(8, "little") + text + content[start:]
 
 
 def read(path: str | os.PathLike[str], purpose: str) -> tuple[dict[str, Tensor], dict[str, Any]]:

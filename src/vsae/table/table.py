@@ -26,6 +26,7 @@ from vsae.table.labels import by_label, codes_by_label, names_of, some
 from vsae.table.plan import ColumnPlan, Oddity
 from vsae.table.planning import for_images, new_column, plan_column, refuse_images
 from vsae.table.specs import as_spec
+from vsae.table.survey import Beyond, with_cells_beyond
 
 
 class Encoded(NamedTuple):
@@ -77,8 +78,12 @@ class Table:
         missing_values: Any = None,
         structural: Mapping[Any, str] | None = None,
         constraints: Sequence[str] | str = (),
+        beyond: Mapping[Hashable, Beyond] | None = None,
     ) -> Table:
-        """Look at every column once. One warning names those that can't be modelled, and why."""
+        """Look at every column once. One warning names those that can't be modelled, and why.
+
+        Where X is a sample of rows, `beyond` has what other rows tell of each column: see survey.py.
+        """
         view = view_of(X)
         if not view.n or not view.columns:
             size = f"{counted(view.n, 'row')} and {counted(len(view.columns), 'column')}"
@@ -88,10 +93,13 @@ class Table:
         codes = codes_by_label(missing_values, names)
         relations = [constraints] if isinstance(constraints, str) else list(constraints)
         measured = {name for text in relations for name in columns_of(parse_relation(text))}
+        seen = view if beyond is None else with_cells_beyond(view, beyond)
         plans = tuple(
-            plan_column(view, label, name, specs.get(label), codes.get(label, ()), bool({str(label), name} & measured))
+            plan_column(seen, label, name, specs.get(label), codes.get(label, ()), bool({str(label), name} & measured))
             for label, name in names.items()
         )
+        if beyond is not None:  # codes are counted in the sample alone
+            plans = tuple(p if p.missing_codes else replace(p, missing=beyond[p.label].missing) for p in plans)
         kept = [f"{plan.label!r} ({plan.why})" for plan in plans if plan.kind is None and plan.why]
         if all(plan.kind is None for plan in plans):
             raise TableError(f"no column can be modelled: {', '.join(kept) or 'all are kept'}; give a kind in schema")

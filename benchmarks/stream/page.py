@@ -53,9 +53,16 @@ After an interruption the pass is repeated, and training goes on.
 In Python, batches come from a reader of pyarrow, a lazy frame of polars, a relation of DuckDB or any iterable:
 
 ```python
-imputer = VSAEImputer().fit_batches(polars.scan_parquet("big.parquet"))
-for batch in imputer.transform_batches(duckdb.sql("select * from 'big.parquet'")):
-    writer.write_batch(batch)
+import duckdb
+import polars
+import pyarrow.parquet
+from vsae import VSAEImputer
+
+imputer = VSAEImputer(random_state=0).fit_batches(polars.scan_parquet("big.parquet"))
+schema = pyarrow.parquet.read_schema("big.parquet")
+with pyarrow.parquet.ParquetWriter("by-batches.parquet", schema) as writer:
+    for batch in imputer.transform_batches(duckdb.sql("select * from 'big.parquet'")):
+        writer.write_batch(batch)
 ```
 
 Not in blocks: groups, compressed text, UTF-16, fixed widths, JSON-lines, Excel, `--long`, `--flags`, `--in-place`. Text
@@ -73,6 +80,7 @@ included, as other programs ran on the machine; MB is the peak of the process, o
 {_fits(rows)}{_peers(rows)}
 ## One big machine, or a cluster
 
+<!-- not run: it needs a cluster; tests of the engine start one of their own -->
 ```sh
 pip install 'vsae[ray]'
 vsae impute big.parquet --model model.vsae -o filled.parquet --engine ray     # all cores of this machine

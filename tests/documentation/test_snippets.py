@@ -21,7 +21,7 @@ import pytest
 from documents import NAMES, ROOT, RUN, SHOWN, Block, blocks, read
 
 SHOWING = [name for name in NAMES if any(block.runs for block in blocks(read(name)))]
-NEEDED = {"pandas", "polars", "pyarrow", "statsmodels", "openpyxl", "PIL"}  # extras and the user's choice
+NEEDED = {"pandas", "polars", "pyarrow", "statsmodels", "openpyxl", "PIL", "duckdb"}  # extras and the user's choice
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -75,7 +75,7 @@ def _write_tables() -> None:
         write_table(name, clinic.table())
     with contextlib.suppress(ImportError):
         clinic.frame().to_excel("patients.xlsx", sheet_name="visits", index=False)
-        clinic.frame().to_parquet("big.parquet", index=False)
+        write_table("big.parquet", clinic.table())
 
 
 # --- languages

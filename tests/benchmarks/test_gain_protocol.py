@@ -31,4 +31,3 @@ def test_the_page_has_a_line_a_method_beside_what_is_printed(tmp_path):
     text = gain.section(tmp_path)
     assert "| mean | 2 | 0.1450 ± 0.0071 | 0.1400 ± 0.0000 | – |" in text
     assert f"| GAIN | 2 | 0.0750 ± 0.0071 | 0.0700 ± 0.0000 | {gain.PRINTED['GAIN']:.4f} |" in text
-    assert f"MICE {gain.PRINTED['MICE']:.4f}" in text

@@ -221,4 +221,4 @@ def test_levels_are_drawn_as_often_as_is_stated():
     for i, name in enumerate(columns):
         hidden, levels = ~mask[:, i], np.arange(stated[name].shape[1])
         drawn = (np.stack([table[name] for table in tables])[:, :, None] == levels).mean(axis=0)
-        assert np.abs(drawn - stated[name])[hidden].mean() < 0.045  # .02 by chance
+        assert np.abs(drawn - stated[name])[hidden].mean() < 0.06  # .02 by chance; .10 to .13 if drawn as decoded

@@ -885,7 +885,7 @@ class TestOverrides:
             ("size", Ordinal([None, "S"]), "column 'size': nulls were given; it takes text values"),
             ("size", Ordinal(levels=5), r"column 'size': levels must be a list, not 5; pass Ordinal\(levels="),  # type: ignore[arg-type]
             ("age", Count(max=-5), "column 'age': min 0 is not below max -5; swap or widen them"),
-            ("age", Count(min=math.nan), "column 'age': nulls were given; it takes number values"),
+            ("age", Count(min=math.nan), "column 'age': no value lies within the bound nan; give another"),
             ("age", np.zeros((2, 2)), r"column 'age': unknown kind array\(\[\[0., 0.\], \[0., 0.\]\]\); use one of"),
             ("on", Real(min=3), "column 'on': the bound 3 is not a date; give one"),
         ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -239,15 +240,17 @@ def _quantiles_by_estimate(estimate: Tensor, y: Tensor, point_mass: bool) -> tup
     order = estimate.argsort()
     estimate, y = estimate[order], y[order]
     half = max((_NEAR_POINT_MASS if point_mass else _NEAR) * len(y), _FEWEST_CELLS) / 2
-    places, quantiles, normal = [], [], normal_quantiles().to(y) * y.square().mean().sqrt()
-    for k in range(_PLACES):
-        middle = (k + 0.5) / _PLACES * len(y)
-        near = slice(max(0, int(middle - half)), max(int(middle + half), 1))
-        share = 1.0 if point_mass else len(y[near]) / (len(y[near]) + _LEANING)
-        places.append(estimate[near].mean())
-        quantile = _quantiles(y[near], point_mass)
-        quantiles.append(share * quantile + (1 - share) * normal)
-    return torch.stack(places), torch.stack(quantiles)
+    normal = normal_quantiles().to(y) * y.square().mean().sqrt()
+
+    @cache  # few cells are near every place
+    def around(first: int, end: int) -> tuple[Tensor, Tensor]:
+        near = y[first:end]
+        share = 1.0 if point_mass else len(near) / (len(near) + _LEANING)
+        return estimate[first:end].mean(), share * _quantiles(near, point_mass) + (1 - share) * normal
+
+    middles = [(k + 0.5) / _PLACES * len(y) for k in range(_PLACES)]
+    found = [around(max(0, int(m - half)), min(len(y), max(int(m + half), 1))) for m in middles]
+    return torch.stack([place for place, _ in found]), torch.stack([quantile for _, quantile in found])
 
 
 def _quantiles(y: Tensor, point_mass: bool) -> Tensor:

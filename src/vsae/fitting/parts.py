@@ -24,7 +24,9 @@ from vsae.storage.typed import typed
 from vsae.training.history import History
 
 _BY_BLOCK = ("loc", "scale", "low", "high", "decimals", "point_mass")  # of an encoding, for every block of numbers
-_MAY_BE_NAN = ("encoding.point_mass.", "encoding.settings.")  # of a column that has none
+# Parts that may be NaN, for a column that has none of it, and those that may be infinite, where there is no end
+_MAY_BE_NAN = ("encoding.point_mass.", "encoding.settings.", "marginals.")
+_MAY_BE_INFINITE = ("relations.low", "relations.high")
 _WIDEST = 30.0  # of the logarithm of what a width is multiplied by
 Parts = tuple[dict[str, Tensor], dict[str, Any]]
 KeptT = TypeVar("KeptT", bound="Kept")
@@ -85,8 +87,9 @@ def shared_parts(fitted: Imputer[Any], history: History) -> tuple[dict[str, Mapp
 def refuse_damaged(tensors: Mapping[str, Tensor], calibration: Calibration) -> None:
     """Of a file that anyone may have written, it is not enough that its parts have the right types and sizes."""
     for name, x in tensors.items():
-        bad = torch.isinf(x) if name.startswith(_MAY_BE_NAN) else ~torch.isfinite(x)
-        if x.is_floating_point() and bool(bad.any()):
+        nan = torch.isnan(x) if not name.startswith(_MAY_BE_NAN) else torch.zeros_like(x, dtype=torch.bool)
+        infinite = torch.isinf(x) if not name.startswith(_MAY_BE_INFINITE) else torch.zeros_like(nan)
+        if bool((nan | infinite).any()):
             raise ValueError(f"not all of {name} is finite")
     if any(not bool((part.log_width.abs() < _WIDEST).all()) for part in calibration.residuals.values()):
         raise ValueError("an interval is wider than numbers are")

@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> from vsae import plots
 >>> table = {"a": np.array([1.0, np.nan, 3.0]), "b": np.array([np.nan, np.nan, 1.0])}
->>> plots.missing_matrix(table).axes[0].get_title()
+>>> plots.missing_matrix(table).axes[0].get_title(loc="left")
 'Missing cells'
 """
 

@@ -59,7 +59,7 @@ class Missingness:
     >>> found.share.round(2)
     array([0.67, 0.33])
     >>> found.patterns().rows, found.patterns().cells.tolist()
-    (array([1, 1]), [[True, False], [True, True]])
+    (array([1, 1]), [[True, True], [True, False]])
     """
 
     labels: tuple[Any, ...]

@@ -23,7 +23,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Round numbers from `low` to `high`.
 
     >>> ticks(0, 97, 5)
-    [0.0, 20.0, 40.0, 60.0, 80.0]
+    [0.0, 25.0, 50.0, 75.0]
     >>> ticks(0.1, 0.3, 4)
     [0.1, 0.2, 0.3]
     """

@@ -13,7 +13,7 @@ from benchmarks.attack.outcomes import Outcomes
 from benchmarks.attack.page import page
 from benchmarks.attack.whole import COMMANDS, OLD, _judged
 
-SHORT = {"models": 40, "files": 400, "pictures": 60, "tables": 8, "options": 10, "kills": 1, "disks": 2}
+SHORT = {"models": 30, "files": 400, "pictures": 60, "tables": 8, "options": 10, "kills": 1, "disks": 1}
 
 
 @pytest.mark.parametrize("part", SHORT)

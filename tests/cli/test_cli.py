@@ -346,7 +346,7 @@ def test_wrong_usage_is_code_2():
 def test_a_killed_fit_leaves_no_half_a_model_and_the_next_one_succeeds(clinic_csv, tmp_path, written):
     """Killed before it trains, or as soon as a file is there: the state of training, of the refit, the model."""
     model = tmp_path / "clinic.vsae"
-    arguments = [sys.executable, "-m", "vsae", "fit", str(clinic_csv), "-o", str(model), "--steps", "60"]
+    arguments = [sys.executable, "-m", "vsae", "fit", str(clinic_csv), "-o", str(model), "--steps", "30"]
     process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
     if written is None:
         time.sleep(0.5)
@@ -370,7 +370,9 @@ def test_a_killed_fit_leaves_no_half_a_model_and_the_next_one_succeeds(clinic_cs
 
 
 @needs_data
-@pytest.mark.parametrize(("name", "count"), [("mushroom", 2480), ("heart_cleveland", 6)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("heart_cleveland", 6), pytest.param("mushroom", 2480, marks=pytest.mark.slow)]
+)
 def test_real_tables_change_in_their_missing_cells_only(tmp_path, name, count):
     source = Path(os.environ["VSAE_DATA"]) / f"{name}.csv.gz"
     out = tmp_path / "out.csv.gz"

@@ -51,7 +51,12 @@ class Critics(nn.Module):
 class MisGAN(Adversarial, RowFiller):
     """`config.data_net` shapes G_x and G_i, `config.mask_net` G_m, `config.collective` the critics."""
 
-    settings: ClassVar[Mapping[str, Any]] = {**RowFiller.settings, "learning_rate": _RATE, "patience": 20}
+    settings: ClassVar[Mapping[str, Any]] = {
+        **RowFiller.settings,
+        "learning_rate": _RATE,
+        "evaluate_every": 50,  # steps: games take hundreds of them, however few rows there are
+        "patience": 20,
+    }
     reads_mask = False
     opponent_moves = 5
 

@@ -19,7 +19,7 @@ from benchmarks.peers.jobs import METHODS
 from benchmarks.store import Row
 
 OURS = ("vsae-fast", "vsae", "vsae-best")
-DEFAULT = "vsae"
+DEFAULT, BEST = "vsae", "vsae-best"
 TRIVIAL = "mean/mode"
 SETTINGS = {"in_sample": "in sample", "new_rows": "new rows"}
 MEASURES = ("nrmse", "nmae", "pfc")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.markup import MADE, all_values, count_of, listed, markdown, mask_name, paragraph
 from benchmarks.peers.cells import (
+    BEST,
     DEFAULT,
     FAILED,
     NOT_RUN,
@@ -25,9 +28,12 @@ from benchmarks.peers.cells import (
 from benchmarks.peers.figures import critical_difference_svg, error_seconds_svg
 from benchmarks.peers.grid import CORE
 from benchmarks.peers.jobs import BENCHMARK, METHODS, PRETRAINED
+from benchmarks.peers.readings import Verdict
 from benchmarks.peers.seconds import long_table, points_of, time_section
 from benchmarks.store import Row
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
+
+MOST_RATIO, LEAST_LOWER = {DEFAULT: 0.95, BEST: 0.93}, 0.9  # asked
 
 
 def page(results: Path) -> str | None:
@@ -40,6 +46,8 @@ def page(results: Path) -> str | None:
 # Against other imputers
 
 {_verdict(cells)}
+
+{markdown(["asked, MCAR and MAR", "found", "met"], [verdict.line() for verdict in _verdicts(cells)])}
 
 ## What was run
 
@@ -183,6 +191,19 @@ def _verdict(cells: Board) -> str:
         "that of the best peer of each cell (geometric mean).",
         f"It is below every peer in {lower}, and above the best one in {higher}.",
     )
+
+
+def _verdicts(cells: Board) -> list[Verdict]:
+    out = []
+    for method, most in MOST_RATIO.items():
+        ratios = [cells.to_best_peer(method, c) for c in cells.compared(method, cells.cells())]
+        if ratios:
+            mean, lower = geometric_mean(ratios), float(np.mean([r < 1 for r in ratios]))
+            out.append(Verdict(f"error of `{method}` / best peer's ≤ {most:.2f}", f"{mean:.3f}", mean <= most))
+            if method == DEFAULT:
+                asked = f"`{method}` below every peer in ≥ {LEAST_LOWER:.0%} of the cells"
+                out.append(Verdict(asked, f"{lower:.0%}", lower >= LEAST_LOWER))
+    return out
 
 
 def _headline(cells: Board) -> str:

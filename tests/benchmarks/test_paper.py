@@ -286,7 +286,7 @@ def test_committed_rows_are_of_the_preset_and_finite():
 # --- the preset
 
 
-@pytest.mark.parametrize("rate", [0.3, 0.7])
+@pytest.mark.parametrize("rate", [0.3, pytest.param(0.7, marks=pytest.mark.slow)])
 def test_masks_sampled_from_the_prior_have_the_tables_share_missing(rate):
     rng = np.random.default_rng(0)
     schema = Schema([real(f"x{i}") for i in range(6)])

@@ -342,7 +342,15 @@ def test_wrong_usage_is_code_2():
 # --- kill -9
 
 
-@pytest.mark.parametrize("written", [None, ".clinic.vsae.training", ".clinic.vsae.training.refit", "clinic.vsae"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(None, marks=pytest.mark.slow),
+        ".clinic.vsae.training",
+        ".clinic.vsae.training.refit",
+        pytest.param("clinic.vsae", marks=pytest.mark.slow),
+    ],
+)
 def test_a_killed_fit_leaves_no_half_a_model_and_the_next_one_succeeds(clinic_csv, tmp_path, written):
     """Killed before it trains, or as soon as a file is there: the state of training, of the refit, the model."""
     model = tmp_path / "clinic.vsae"
@@ -400,10 +408,10 @@ def test_demo_runs_from_the_command_line():
 
 
 def test_demo_beats_mean_and_mode():
-    demo = run(600, 0, VSAEConfig(steps=300))
+    demo = run(400, 0, VSAEConfig(steps=200))
     ratios = [e.ours / e.trivial for e in demo.errors]
     assert np.mean(ratios) < 0.9
-    assert len(demo.rows["fee"]) == len(demo.seen["fee"]) == 600
+    assert len(demo.rows["fee"]) == len(demo.seen["fee"]) == 400
 
 
 def test_what_another_fit_left_does_not_stand_in_the_way(clinic_csv, tmp_path, monkeypatch):

@@ -173,7 +173,7 @@ def test_it_learns_a_correlated_gaussian():
         exact[i, ~seen] = gain @ x[i, seen]
     schema = Schema([real(f"x{j}") for j in range(10)])
     columns = {f"x{j}": x[:, j] for j in range(10)}
-    filled = fit(schema, columns, mask, VSAEConfig(steps=600)).impute(columns, mask)
+    filled = fit(schema, columns, mask, VSAEConfig(steps=300)).impute(columns, mask)
     ours = float(nrmse(x, np.stack(list(filled.values()), axis=1), mask))
     best = float(nrmse(x, exact, mask))
     trivial = float(nrmse(x, mean_mode_fill(x, mask, np.zeros(10, dtype=bool)), mask))

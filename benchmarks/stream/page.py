@@ -89,7 +89,7 @@ vsae impute s/big.parquet --model s/model.vsae -o s/filled.parquet --engine ray 
 
 Each worker loads the model once and fills blocks of its own; a worker that dies is replaced. The output is that of one
 process, bit for bit where processors are alike. A fit has its pass over all rows done by the workers and trains in the
-calling process (docs/decisions/0020-larger-than-memory.md). On a cluster, input, model and output must have the same
+calling process (docs/decisions/0018-larger-than-memory.md). On a cluster, input, model and output must have the same
 paths on all machines. A cluster that is started here listens on the loopback device alone, sends no telemetry, and
 ends with its job; one that is joined is as open as whoever started it made it. A cluster of several machines has not
 been measured: what is tested are two workers on one, one of which is killed.

@@ -3,7 +3,7 @@
 Plain actors, not Ray Data: what the blocks are is known beforehand, and each becomes a file that is there whole or not
 at all, so all that is left to do is to hand out blocks and to replace workers that die. A fit has its pass over all
 rows done by the workers, and trains in the calling process: its sample does not grow with the table, and steps of
-milliseconds are too short to be shared (docs/decisions/0020).
+milliseconds are too short to be shared (docs/decisions/0018).
 
 A cluster of our own listens on the loopback device alone, tells nobody that it is there, and ends with its job. Files
 must have the same paths on all machines of a cluster.

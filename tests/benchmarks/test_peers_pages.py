@@ -196,5 +196,5 @@ def test_without_matplotlib_the_pages_are_written(rows, written, monkeypatch, ca
     docs.mkdir()
     monkeypatch.setattr(tables, "PAGES", {"benchmark.md": pages.page})
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert tables.write_pages(results, docs) == [docs / "benchmark.md"]
+    assert tables.write_pages(results, docs) == [docs / "benchmark.md", docs / "missed.md"]
     assert "figures are left as they are" in capsys.readouterr().err

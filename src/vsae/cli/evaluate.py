@@ -8,6 +8,7 @@ import typer
 
 from vsae.cli.messages import fail, note, one_line_errors, printable
 from vsae.cli.options import (
+    Asked,
     ColumnOptions,
     Format,
     Input,
@@ -61,7 +62,7 @@ def evaluate(
                 fail(f"{out}: this is the table itself; name another file for the errors")
             check_target(out)
         source = read(table, format, text, quiet, columns)
-        imputer = asked_for(source, columns, rows, training, seed, quiet)
+        imputer = asked_for(source, Asked(columns, rows, training, seed, quiet, format, text))
         methods = separated(compare) or list(CHAINS)
         found = imputer.evaluate(source.data, holdout=holdout, repeats=repeats, compare=methods)
         if out != "-":

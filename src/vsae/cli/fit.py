@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from vsae.cli.large import Asked, fit_in_blocks, in_blocks
+from vsae.cli.large import fit_in_blocks, in_blocks
 from vsae.cli.messages import fail, note, one_line_errors
 from vsae.cli.options import (
+    Asked,
     ColumnOptions,
     EngineOptions,
     Format,
@@ -57,11 +58,11 @@ def fit(
                 "a fitted model takes no options of columns or rows, such as --schema", param_hint="--from"
             )
         state = None if is_special(out) else out.with_name(f".{out.name}.training")
+        asked = Asked(columns, rows, training, seed, quiet, format, text, engine)
         if in_blocks(engine, table, [*(["--from"] if start else []), *rows.need_all]):
-            asked = Asked(columns, rows, training, engine, seed, quiet, format, text)
             fit_in_blocks(table, out, asked, state)
             return
         known = load(start) if start else None
         source = read(table, format, text, quiet, columns, known)
-        fitted(source, columns, rows, training, seed, quiet, state, known).save(out)
+        fitted(source, asked, state, known).save(out)
         note(f"wrote {out}", quiet)

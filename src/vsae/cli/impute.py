@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from vsae.cli.fills import report_fills
-from vsae.cli.large import Asked, impute_in_blocks, in_blocks
+from vsae.cli.large import impute_in_blocks, in_blocks
 from vsae.cli.messages import fail, note, one_line_errors
 from vsae.cli.options import (
+    Asked,
     ColumnOptions,
     EngineOptions,
     Format,
@@ -137,10 +138,10 @@ def impute(
             )
         all_at_once = {"--long": long, "--flags": flags, "--report": report, "--in-place": in_place, "-o -": out == "-"}
         whole = [option for option, given in all_at_once.items() if given]
+        asked = Asked(columns, rows, training, seed, quiet, format, text, engine)
         if in_blocks(engine, table, [*whole, *rows.need_all]):
-            said = Asked(columns, rows, training, engine, seed, quiet, format, text)
             outs = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
-            impute_in_blocks(table, outs, model, said, strategy, draws, tuple(separated(only)))
+            impute_in_blocks(table, outs, model, asked, strategy, draws, tuple(separated(only)))
             return
         out = table if in_place and out == "-" else out
         targets = [numbered(out, i + 1) for i in range(draws)] if draws and not long else [out]
@@ -159,7 +160,7 @@ def impute(
         source = read(table, format, text, quiet, columns, known)
         if by:
             column_of(view_of(source.data), by, "--by")
-        imputer = known or fitted(source, columns, rows, training, seed, quiet)
+        imputer = known or fitted(source, asked)
         imputer.set_params(add_indicator=False)  # --flags are a file of their own
         if strategy:
             imputer.set_params(strategy=strategy)
@@ -176,11 +177,9 @@ def impute(
         page = b""
         if report:
             again = shlex.join(["vsae", *sys.argv[1:]])
-            title, asked = (
-                None if table == "-" else Path(table).name,
-                known is None if evaluation is None else evaluation,
-            )
-            page = imputer.report(source.data, by=by, evaluation=asked, title=title, again=again).html.encode()
+            title = None if table == "-" else Path(table).name
+            known_cells = known is None if evaluation is None else evaluation
+            page = imputer.report(source.data, by=by, evaluation=known_cells, title=title, again=again).html.encode()
 
         def contents() -> Iterator[File]:
             if drawn is not None and long:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from vsae.cli.fills import report_counts
 from vsae.cli.messages import note, warn
-from vsae.cli.options import ColumnOptions, EngineOptions, RowOptions, TextOptions, TrainingOptions
+from vsae.cli.options import Asked, EngineOptions
 from vsae.cli.steps import asked_for, continued, missing_texts
 
 if TYPE_CHECKING:
@@ -23,25 +22,6 @@ if TYPE_CHECKING:
     from vsae.files.blocks import Blocks
 
 ENGINES = ("auto", "memory", "stream", "ray")
-
-
-class Asked(NamedTuple):
-    """What the options of a command say."""
-
-    columns: ColumnOptions
-    rows: RowOptions
-    training: TrainingOptions
-    engine: EngineOptions
-    seed: int
-    quiet: bool
-    format: str | None
-    text: TextOptions
-
-    def identity(self) -> dict[str, Any]:
-        """What a model depends on beside its table."""
-        schema = None if self.columns.schema is None else self.columns.schema.read_text("utf-8", errors="replace")
-        said = [asdict(self.columns) | {"schema": schema}, asdict(self.rows), asdict(self.training), asdict(self.text)]
-        return {"options": said, "sample": self.engine.sample, "seed": self.seed}
 
 
 def in_blocks(engine: EngineOptions, table: str, whole: Sequence[str]) -> bool:
@@ -141,21 +121,13 @@ def _model_beside(target: Any, blocks: Blocks, asked: Asked) -> Path:
 
 def _fitted(blocks: Blocks, asked: Asked, state: Path | None) -> VSAEImputer:
     """A model of a sample of the rows, planned by all."""
-    from vsae.table.survey import Survey
-
     shown = _Shown(blocks, asked.quiet)
     note(f"reading {blocks.rows:,} rows in {len(blocks.blocks):,} blocks", asked.quiet)
-    if asked.engine.engine == "ray":
-        from vsae.engines.ray import RayEngine
-
-        engine = RayEngine(asked.engine.address, asked.engine.workers)
-        survey = engine.survey(blocks, asked.engine.sample, asked.seed)
-    else:
-        survey = Survey.of(shown.read(), asked.engine.sample, asked.seed)
+    survey = engine_of(asked.engine).survey(blocks, asked.engine.sample, asked.seed, shown.reading())
     if not survey.is_whole:
         sampled = f"a uniform random sample of {survey.size:,} of {survey.rows:,} rows"
         note(f"learning {sampled}; --sample changes how many", asked.quiet)
-    imputer = asked_for(blocks, asked.columns, asked.rows, asked.training, asked.seed, asked.quiet, state)
+    imputer = asked_for(blocks, asked, state)
     imputer = continued(lambda: imputer.fit_survey(survey), state, asked.quiet)
     imputer.fitted_.history.seconds = 0.0  # the same rows give the same bytes, also after an interruption
     return imputer
@@ -177,11 +149,9 @@ class _Shown:
     def advance(self, done: Filled, rows: int, of: int) -> None:
         self.lines(rows, of)
 
-    def read(self) -> Iterator[Any]:
+    def reading(self) -> Callable[[int], None]:
+        """To be told how many rows were read."""
         from vsae.progress import RowProgress
 
-        lines, rows = RowProgress("reading", self.quiet), 0
-        for block, table in self.blocks.read(self.blocks.blocks):
-            yield table.data
-            rows += block.rows
-            lines(rows, self.blocks.rows)
+        lines = RowProgress("reading", self.quiet)
+        return lambda rows: lines(rows, self.blocks.rows)

@@ -10,9 +10,9 @@ import functools
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
@@ -310,3 +310,22 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     merged.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     merged.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return merged
+
+
+class Asked(NamedTuple):
+    """What the options of a command say that may fit a model."""
+
+    columns: ColumnOptions
+    rows: RowOptions
+    training: TrainingOptions
+    seed: int
+    quiet: bool
+    format: str | None
+    text: TextOptions
+    engine: EngineOptions = EngineOptions()
+
+    def identity(self) -> dict[str, Any]:
+        """What a model depends on beside its table."""
+        schema = None if self.columns.schema is None else self.columns.schema.read_text("utf-8", errors="replace")
+        said = [asdict(self.columns) | {"schema": schema}, asdict(self.rows), asdict(self.training), asdict(self.text)]
+        return {"options": said, "sample": self.engine.sample, "seed": self.seed}

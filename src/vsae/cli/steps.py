@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from vsae.cli.messages import note, warn
-from vsae.cli.options import ColumnOptions, RowOptions, TextOptions, TrainingOptions
+from vsae.cli.options import Asked, ColumnOptions, TextOptions
 
 if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
@@ -61,14 +61,7 @@ def missing_texts(text: TextOptions, columns: ColumnOptions | None, model: VSAEI
 
 
 def asked_for(
-    source: FileTable | Blocks,
-    columns: ColumnOptions,
-    rows: RowOptions,
-    training: TrainingOptions,
-    seed: int,
-    quiet: bool,
-    state: Path | None = None,
-    known: VSAEImputer | None = None,
+    source: FileTable | Blocks, asked: Asked, state: Path | None = None, known: VSAEImputer | None = None
 ) -> VSAEImputer:
     """An imputer, or the known one, with the settings that the options ask for."""
     from vsae.baselines import METHODS
@@ -77,6 +70,7 @@ def asked_for(
     from vsae.table import Image
     from vsae.table.stamps import NOTATIONS
 
+    columns, rows, training = asked.columns, asked.rows, asked.training
     if training.effort not in EFFORTS:
         raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {training.effort!r}", param_hint="--effort")
     if training.method not in ("vsae", *METHODS):
@@ -106,26 +100,17 @@ def asked_for(
     return imputer.set_params(
         effort=training.effort,
         config={"steps": training.steps} if training.steps else None,
-        random_state=seed,
-        verbose=not quiet,
+        random_state=asked.seed,
+        verbose=not asked.quiet,
         checkpoint_path=state,
     )
 
 
-def fitted(
-    source: FileTable,
-    columns: ColumnOptions,
-    rows: RowOptions,
-    training: TrainingOptions,
-    seed: int,
-    quiet: bool,
-    state: Path | None = None,
-    known: VSAEImputer | None = None,
-) -> VSAEImputer:
+def fitted(source: FileTable, asked: Asked, state: Path | None = None, known: VSAEImputer | None = None) -> VSAEImputer:
     """A new model of a table, or a known one that has learned its rows, too."""
-    imputer = asked_for(source, columns, rows, training, seed, quiet, state, known)
+    imputer = asked_for(source, asked, state, known)
     learn = imputer.fit if known is None else imputer.partial_fit
-    return continued(lambda: learn(source.data), state, quiet)
+    return continued(lambda: learn(source.data), state, asked.quiet)
 
 
 def continued(learn: Callable[[], VSAEImputer], state: Path | None, quiet: bool) -> VSAEImputer:

@@ -19,13 +19,17 @@ from vsae.files.parts import Parts, Target
 from vsae.files.sources import input_files, is_many
 from vsae.files.storage import FileError
 from vsae.files.text_blocks import TextBlocks
+from vsae.table.survey import Survey
 
 Model = tuple[str | Path, str]  # a file, and its checksum
 LARGE = 2**28  # bytes: what is larger is streamed unless the user says otherwise
 
 
 class Engine(Protocol):
-    """Decides who fills which block."""
+    """Decides who reads and fills which block."""
+
+    def survey(self, blocks: Blocks, size: int, seed: int, on_rows: Callable[[int], None] | None = None) -> Survey:
+        """One pass over all rows, of which `size` are sampled; `on_rows` may be told how many were read."""
 
     def run(self, filler: Filler, pending: Sequence[Block], model: str | Path) -> Iterator[Filled]:
         """Each block once, in any order; `model` is the file of the filler's own."""
@@ -33,6 +37,14 @@ class Engine(Protocol):
 
 class ThisProcess:
     """One block after the other, here."""
+
+    def survey(self, blocks: Blocks, size: int, seed: int, on_rows: Callable[[int], None] | None = None) -> Survey:
+        found = Survey(size, seed)
+        for _, table in blocks.read(blocks.blocks):
+            found.add(table.data)
+            if on_rows is not None:
+                on_rows(found.rows)
+        return found
 
     def run(self, filler: Filler, pending: Sequence[Block], model: str | Path) -> Iterator[Filled]:
         return filler.fill(pending)

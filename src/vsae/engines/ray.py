@@ -54,7 +54,7 @@ class RayEngine:
             for found in _shared_out(ray, workers, make, _runs(pending, workers)):
                 yield from found
 
-    def survey(self, blocks: Blocks, size: int, seed: int) -> Survey:
+    def survey(self, blocks: Blocks, size: int, seed: int, on_rows: Callable[[int], None] | None = None) -> Survey:
         """One pass over all rows, by all workers; what they saw is put together in the order of the rows."""
         with self._cluster() as (ray, workers):
             runs = _runs(blocks.blocks, workers)

@@ -93,6 +93,7 @@ def test_settings_of_another_model_take_no_memory(parts, tmp_path, change):
         ("model/turns", [0, 0]),
         ("model/history", {"records": 5}),
         ("model/blend/weight", {"a": "much"}),
+        ("model/blend/medians", [1.0]),
         ("model/calibration/trivial", {}),
         ("model/levels_of_masks", {"c": [0]}),
     ],

@@ -40,7 +40,7 @@ One file of [safetensors](https://github.com/huggingface/safetensors): tensors, 
 {markdown(["part", "what it is"], _CONTENT.items()).replace("--:", "---")}
 
 It holds no rows. It does hold names, all levels, and of numbers what at least five rows have in common
-(docs/privacy.md); leaves of trees hold means of three. Whoever may read the model may read these.
+(docs/privacy.md), leaves of trees included. Whoever may read the model may read these.
 
 ## What loading does
 

@@ -137,7 +137,10 @@ def beside_peers(rows: Iterable[Row], answer: str, effort: str, results: Path) -
     theirs = [
         row
         for row in peers.BENCHMARK.rows(results)
-        if (row["mechanism"], row["rate"]) == COMPARED and row["method"] not in OURS and row["seed"] in seeds
+        if (row["mechanism"], row["rate"]) == COMPARED
+        and row["method"] in peers.METHODS
+        and row["method"] not in OURS
+        and row["seed"] in seeds
     ]
     return board(in_place([*theirs, *ours]))
 

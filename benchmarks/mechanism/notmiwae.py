@@ -46,6 +46,7 @@ METHODS = (*PEERS, *OURS, *PRINTED)
 DEFAULT = "vsae"
 ANSWERS = ("ignorable", "auto", "given")
 LEAST_GAIN = 0.2  # asked, of auto
+NEAR = 0.1  # asked, of its models beside what the paper prints
 
 
 def standardised(table: str) -> NDArray[np.float64]:
@@ -70,9 +71,9 @@ def measured(table: str, method: str, seed: int) -> Row:
     if method in PEERS:
         return row | {"rmse": {method: rmse(x, mask, _imputed_by_others(method, given, seed))}}
     if method in PRINTED:
-        began = time.perf_counter()
+        began = time.process_time()
         filled = _imputed_by_baseline(method, given, seed)
-        return row | {"rmse": {method: rmse(x, mask, filled)}, "seconds": time.perf_counter() - began}
+        return row | {"rmse": {method: rmse(x, mask, filled)}, "seconds": time.process_time() - began}
     answers = _ours(given, OURS[method], seed)
     scores = {answer: rmse(x, mask, filled) for answer, (filled, _) in answers.items()}
     return row | {"rmse": scores, "on": {answer: on for answer, (_, on) in answers.items()}}
@@ -194,11 +195,32 @@ def _beside_the_printed(rows: Sequence[Row]) -> list[str]:
         paragraph(
             f"Its models as they are here (`vsae.baselines`), seed {seeds}, and in brackets what the paper prints.",
             "Where they differ, so do the recipes: the paper's have two layers of 128 tanh units, one latent dimension",
-            "fewer than columns, 100,000 steps of 16 rows, and 10,000 samples to impute by; ours VSAE's networks of",
-            "the `paper` preset, 5,000 steps of 64 rows (MIWAE: until held-out cells are no better), 1,000 samples.",
+            "fewer than columns, 100,000 steps of 16 rows, and 10,000 samples to impute by, of which the means are",
+            "averaged; ours VSAE's networks of the `paper` preset, 5,000 steps of 64 rows (MIWAE: until held-out cells",
+            "are no better), and 1,000 samples, of which the values are averaged that their weights are of.",
         ),
         markdown(["model", *PUBLISHED], lines),
+        _apart(rows),
     ]
+
+
+def _apart(rows: Sequence[Row]) -> str:
+    """Which of its models come near what the paper prints."""
+    near: list[str] = []
+    above: list[str] = []
+    for method, printed in PRINTED.items():
+        for table, value in means(rows, method, method).items():
+            if table in printed:
+                said = f"{METHODS_BY_NAME[method].label} on {table} ({value / printed[table] - 1:+.0%})"
+                (near if value <= (1 + NEAR) * printed[table] else above).append(said)
+    return paragraph(
+        f"Within {NEAR:.0%} of the printed error, or below it: {listed(near)}." if near else "",
+        f"Further above: {listed(above)}." if above else "",
+        "Where a mask may depend on all columns (linear, neural), what is seen does not tell self-masking from a",
+        "dependence on the others: beside p(x | others) as the observed cells have it, both are nearly as likely; a",
+        "test works that out for two normal columns. The paper's own figure of the",
+        "linear model for concrete is above that of the mean.",
+    )
 
 
 def verdicts(results: Path) -> list[Verdict]:

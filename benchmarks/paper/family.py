@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from benchmarks.markup import listed, markdown
+from benchmarks.markup import count_of, listed, markdown
 from benchmarks.paper.board import NAMES, Board, Column
 from benchmarks.paper.jobs import TABLES
 from benchmarks.paper.methods import DEFAULT, PAPER
@@ -28,11 +28,19 @@ def _seconds(rows: list[Row]) -> str:
     """
     >>> _seconds([{"seconds": 3.2, "machine": "torch 2, cuda, 16 cores"}]), _seconds([])
     ('3 (GPU)', '–')
+    >>> _seconds([{"seconds": 3.2, "machine": "torch 2, cpu, 2 cores", "clock": "processor"}])
+    '3 (CPU)'
     """
     if not rows:
         return "–"
-    where = listed(sorted({"GPU" if ", cuda," in row["machine"] else "CPU" for row in rows}))
-    return f"{np.mean([row['seconds'] for row in rows]):.0f} ({where})"
+    return f"{np.mean([row['seconds'] for row in rows]):.0f} ({listed(sorted(set(map(_clock, rows))))})"
+
+
+def _clock(row: Row) -> str:
+    """Seconds of the wall on a CPU may be those of a machine that was busy."""
+    if ", cuda," in row["machine"]:
+        return "GPU"
+    return "CPU" if row.get("clock") == "processor" else "CPU, wall"
 
 
 def beaten(board: Board, columns: Iterable[Column]) -> str:
@@ -44,12 +52,12 @@ def beaten(board: Board, columns: Iterable[Column]) -> str:
             if pair is None:
                 continue
             compared += 1
-            ours, theirs = pair
+            ours, theirs = np.mean(pair, axis=1)
             if theirs < ours:
                 table, how, measure = column
-                found.append(
-                    f"{method} on {NAMES[table]} ({how}, {measure.upper()} {theirs:.3f}, {DEFAULT} {ours:.3f})"
-                )
+                seeds = f"on {sum(t < o for o, t in zip(*pair, strict=True))} of {count_of(len(pair[0]), 'seed')}"
+                errors = f"{measure.upper()} {theirs:.3f}, {DEFAULT} {ours:.3f}"
+                found.append(f"{method} on {NAMES[table]} ({how}, {errors}; lower {seeds})")
     if not compared:
         return ""
     said = f": {listed(found)}" if found else ""
@@ -59,15 +67,12 @@ def beaten(board: Board, columns: Iterable[Column]) -> str:
     )
 
 
-def _both(board: Board, column: Column, method: str) -> tuple[float, float] | None:
-    """Mean errors of the default and of a model."""
+def _both(board: Board, column: Column, method: str) -> tuple[list[float], list[float]] | None:
+    """Errors of the default and of a model, by the seeds that both have."""
     table, how, measure = column
-    errors = [
+    ours, theirs = (
         {row["seed"]: row["new_rows"][measure] for row in board.of(table, how, name) if measure in row["new_rows"]}
         for name in (DEFAULT, method)
-    ]
-    seeds = sorted(errors[0].keys() & errors[1].keys())
-    if not seeds:
-        return None
-    ours, theirs = (float(np.mean([found[seed] for seed in seeds])) for found in errors)
-    return ours, theirs
+    )
+    seeds = sorted(ours.keys() & theirs.keys())
+    return ([ours[s] for s in seeds], [theirs[s] for s in seeds]) if seeds else None

@@ -91,7 +91,7 @@ PLANS: dict[str, Plan] = {
             ("mnist+mnist", 0.7),
         ]
         for method in multimodal.METHODS[::-1]  # the longest first
-        if name != "mosi" or method not in multimodal.ONLY_IMAGES
+        if multimodal.means_something(method, name)
     ],
 }
 

@@ -12,9 +12,11 @@ from benchmarks.markup import MADE, markdown
 from benchmarks.paper import printed
 from benchmarks.paper.jobs import MULTIMODAL
 from benchmarks.paper.methods import DEFAULT, PAPER
-from benchmarks.paper.multimodal import FLAT, GENERATED, METHODS, ORACLE, SHOWN, TRIVIAL
+from benchmarks.paper.multimodal import FLAT, GENERATED, METHODS, ORACLE, SHOWN, TRIVIAL, TUNED
 from benchmarks.paper.png import grid, png
 from benchmarks.store import Row
+
+HINDSIGHT = (ORACLE, TUNED)  # they know what no method can
 
 Scope = Literal["given", "all"]
 Column = tuple[str, float, str]  # data set, rate, attribute
@@ -45,7 +47,7 @@ def errors_of(rows: Rows, column: Column, method: str, scope: Scope) -> list[flo
 
 
 def error_table(rows: Rows, columns: Sequence[Column], scope: Scope, with_paper: bool = False) -> str:
-    """Mean ± standard deviation over seeds; bold within one of the lowest, the oracle aside."""
+    """Mean ± standard deviation over seeds; bold within one of the lowest, oracles aside."""
     columns = [c for c in columns if any(errors_of(rows, c, m, scope) for m in METHODS)]
     lines = []
     for method in METHODS:
@@ -61,12 +63,12 @@ def _cell(rows: Rows, column: Column, method: str, scope: Scope, with_paper: boo
     values = errors_of(rows, column, method, scope)
     if not values:
         return "–"
-    rivals = [errors_of(rows, column, m, scope) for m in METHODS if m != ORACLE]
+    rivals = [errors_of(rows, column, m, scope) for m in METHODS if m not in HINDSIGHT]
     best = min((v for v in rivals if v), key=np.mean)
     digits = 3 if column[2] == "label" or column[0] == "mosi" else 4
     text = f"{np.mean(values):.{digits}f}" + (f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else "")
     spread = np.std(best, ddof=1) if len(best) > 1 else 0.0
-    if method != ORACLE and np.mean(values) <= np.mean(best) + spread:
+    if method not in HINDSIGHT and np.mean(values) <= np.mean(best) + spread:
         text = f"**{text}**"
     said = printed.MULTIMODAL.get(method, {}).get((column[0], column[2])) if with_paper else None
     return f"{text} ({said:g})" if said is not None else text
@@ -104,7 +106,11 @@ def wanted(rows: Rows) -> str:
     for name in ("text", "audio", "vision"):
         ours, mean = (errors_of(rows, ("mosi", 0.5, name), m, "given") for m in (DEFAULT, TRIVIAL))
         if ours and mean:
-            lines.append(f"- MOSI {name}: {np.mean(ours) / np.mean(mean):.3f} of the mean's error; wanted: below 1.")
+            tuned = errors_of(rows, ("mosi", 0.5, name), TUNED, "given")
+            bound = f" A ridge tuned on the test part: {np.mean(tuned) / np.mean(mean):.3f}." if tuned else ""
+            lines.append(
+                f"- MOSI {name}: {np.mean(ours) / np.mean(mean):.3f} of the mean's error; wanted: below 1.{bound}"
+            )
     found = [row["coherence"] for row in rows.get(("mnist+mnist", 0.5, DEFAULT), []) if row.get("coherence")]
     if found:
         draws, pairs = (np.mean([f[what] for f in found]) for what in ("draws", "pairs"))
@@ -176,7 +182,8 @@ features in standard units of the training rows (so 1 is about what the mean sco
 In brackets what the paper prints; its features of MOSI are others, so these are not comparable. **Bold**: within one
 standard deviation of the lowest. "{TRIVIAL}" is that of the training cells. "{ORACLE}" is an oracle: the mean image of
 the row's true class where another modality is given. In a pair of digits, style is independent of what is given, so
-there nothing can be better, but by chance.
+there nothing can be better, but by chance. "{TUNED}" is one of hindsight: a linear regression on
+the vectors that are given, whose penalty and whose weight against the mean the scored cells themselves have chosen.
 The baselines have the networks and likelihoods of `{PAPER}`, widened until they have as many weights or more: plain
 MLPs on flat pixels. `{DEFAULT}` has convolutional ones; `{FLAT}` is its recipe without them.
 MOSI's folds keep speakers apart, and its text and vision features were trained on the labels of most utterances, of

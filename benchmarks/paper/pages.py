@@ -278,7 +278,8 @@ moves from row to row, which makes it nearly MCAR. The strong ones are `Logistic
 
 ## Seconds, and who is ahead
 
-Seconds of a fit at MCAR .5, on the machines above, some of which were busy with other work:
+Seconds of a fit at MCAR .5 on the machines above: of the processor (CPU), or of the clock (GPU; CPU, wall); by the
+latter, some machines were busy with other work, too.
 
 {seconds_table(board)}
 

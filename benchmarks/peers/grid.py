@@ -141,8 +141,9 @@ def unanswered(job: Job, processes: Processes, *fields: str) -> Row:
 
 
 def add_grid_options(
-    parser: argparse.ArgumentParser, tables: Iterable[str], methods: Iterable[str] | None, grid: Grid | None = None
-) -> None:
+    parser: argparse.ArgumentParser, tables: Iterable[str], methods: Iterable[str] | None, grid: Grid | None = None,
+    run_by_default: str = "all",
+) -> None:  # fmt: skip
     """`grid` is the one that is taken where the options do not say, if there is no choice of grids."""
     defaults = ["Default: those of the grid."] * 3
     if grid is not None:
@@ -153,7 +154,7 @@ def add_grid_options(
     options.several(parser, "--mechanisms", how, type=options.usage(mechanism_and_rate), metavar="NAME+RATE")
     options.several(parser, "--seeds", f"The seeds of splits and masks. {defaults[2]}", type=int, metavar="SEED")
     if methods is not None:
-        options.several(parser, "--methods", "The methods. Default: all.", methods)
+        options.several(parser, "--methods", f"The methods. Default: {run_by_default}.", methods)
 
 
 def run_grid(

@@ -18,6 +18,7 @@ from benchmarks.peers.grid import GRIDS, KEY, Task, TaskData, add_grid_options, 
 from benchmarks.processes import Method, Processes, r_with_mice, weights
 from benchmarks.runs import Benchmark, Job, errors_in_words
 from benchmarks.store import Row, Store
+from vsae.baselines import METHODS as MODELS
 
 #: Roughly from the cheapest to the dearest, the order in which they run.
 METHODS: dict[str, Method] = {
@@ -43,13 +44,17 @@ METHODS: dict[str, Method] = {
     "tabpfn": Method("tabpfn", "tabpfn_.py", need=weights("VSAE_TABPFN")),
 }
 
+#: The other models of this library, by the names that `method=` has for them; they run where they are asked for.
+FAMILY: dict[str, Method] = {name: Method(None, "vsae_imputer.py", ("--method", name)) for name in MODELS}
+EVERY = METHODS | FAMILY
+
 PRETRAINED = ("tabicl", "tabpfn")  # they run only where their weights are given
 
 
 def measured(job: Job, processes: Processes) -> Row:
     rows = Task.of(job).make()
     return processes.answered(
-        METHODS[job["method"]], blank(job, rows, processes), [rows.given()], lambda folder: scored(rows, folder)
+        EVERY[job["method"]], blank(job, rows, processes), [rows.given()], lambda folder: scored(rows, folder)
     )
 
 
@@ -102,7 +107,8 @@ def main(arguments: Sequence[str]) -> None:
     parser = options.parser_of("peers", __doc__)
     sentence = "The tables, mechanisms and seeds to take where the options below do not say. Default: core."
     parser.add_argument("--grid", choices=list(GRIDS), default="core", help=sentence)
-    add_grid_options(parser, [*data.NAMES, data.LONG], METHODS)
+    others = f"all but the other models of this library, {' '.join(FAMILY)}"
+    add_grid_options(parser, [*data.NAMES, data.LONG], EVERY, run_by_default=others)
     parser.add_argument(
         "--assume-timeouts", action="store_true",
         help="If a method was too slow for one mask of a table, do not try it on the others.",
@@ -112,4 +118,4 @@ def main(arguments: Sequence[str]) -> None:
     benchmark = BENCHMARK
     if o.assume_timeouts:
         benchmark = replace(BENCHMARK, measured=assuming_timeouts(BENCHMARK.kept_in(o.out)))
-    options.run_with(o, benchmark, plan(grid_of(GRIDS[o.grid], o), METHODS, o.methods))
+    options.run_with(o, benchmark, plan(grid_of(GRIDS[o.grid], o), EVERY, o.methods or METHODS))

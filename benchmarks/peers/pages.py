@@ -25,6 +25,7 @@ from benchmarks.peers.cells import (
     in_place,
     ratio,
 )  # fmt: skip
+from benchmarks.peers.family import apart, family_section
 from benchmarks.peers.figures import critical_difference_svg, error_seconds_svg
 from benchmarks.peers.grid import CORE
 from benchmarks.peers.jobs import BENCHMARK, METHODS, PRETRAINED
@@ -38,10 +39,11 @@ MOST_RATIO, LEAST_LOWER = {DEFAULT: 0.95, BEST: 0.93}, 0.9  # asked
 
 def page(results: Path) -> str | None:
     """The page, or None while there is no cell in which ours and a peer's error can be compared."""
-    rows = in_place(BENCHMARK.rows(results))
+    rows, of_family = apart(in_place(BENCHMARK.rows(results)))
     cells = board(rows)
     if not cells.compared(DEFAULT, cells.cells()):
         return None
+    family = family_section(of_family)
     return f"""{MADE.format(source="results/peers.jsonl and long.jsonl")}
 # Against other imputers
 
@@ -74,7 +76,7 @@ def page(results: Path) -> str | None:
 ## Reading
 
 {_reading(cells)}
-
+{f"{chr(10)}{family}{chr(10)}" if family else ""}
 ## To repeat it
 
 ```sh
@@ -87,7 +89,7 @@ python -m benchmarks tables  # this page
 
 def figures(results: Path) -> dict[str, str]:
     """Name → SVG, of those that the rows are enough for. Needs matplotlib if there are rows."""
-    rows = in_place(BENCHMARK.rows(results))
+    rows, _ = apart(in_place(BENCHMARK.rows(results)))
     cells = board(rows)
     if not cells.compared(DEFAULT, cells.cells()):
         return {}

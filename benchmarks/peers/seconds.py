@@ -33,7 +33,7 @@ RIVAL = "hyperimpute"  # the peer whose seconds ours are held against
 def time_section(rows: list[Row], cells: Board) -> str:
     tables = sorted({row["table"] for row in rows}, key=lambda t: in_order(t, CORE.tables))
     lines: list[list[object]] = [
-        [m, *(mean_seconds(_timed(rows, m, t)) for t in tables), _median_memory(_timed(rows, m))] for m in cells.methods
+        [m, *(mean_seconds(timed(rows, m, t)) for t in tables), _median_memory(timed(rows, m))] for m in cells.methods
     ]
     if {DEFAULT, RIVAL} <= set(cells.methods):
         lines.append([f"`{DEFAULT}` / {RIVAL}", *(_against_rival(rows, table) for table in tables), ""])
@@ -67,9 +67,7 @@ def long_table(results: Path) -> str:
     cells = board(rows)
     columns = list(cells.errors)
     lines: list[list[object]] = [
-        [m, mean_seconds(_timed(rows, m)), *(cells.text(c, m) for c in columns)]
-        for m in cells.methods
-        if _timed(rows, m)
+        [m, mean_seconds(timed(rows, m)), *(cells.text(c, m) for c in columns)] for m in cells.methods if timed(rows, m)
     ]
     first = rows[0]
     count = round(first["rows"] * (1 - NEW_SHARE))
@@ -86,7 +84,7 @@ def long_table(results: Path) -> str:
     )
 
 
-def _timed(rows: Iterable[Row], method: str, table: str | None = None) -> list[Row]:
+def timed(rows: Iterable[Row], method: str, table: str | None = None) -> list[Row]:
     """The runs whose time is known, or known to be above the limit."""
     return [r for r in rows if r["method"] == method and r["status"] != FAILED and table in (None, r["table"])]
 
@@ -114,7 +112,7 @@ def _median_memory(rows: list[Row]) -> str:
 
 def _against_rival(rows: list[Row], table: str) -> str:
     """Mean seconds of ours / of the rival over the masks both have; a bound if one of them timed out."""
-    sides = [{(r["mechanism"], r["rate"], r["seed"]): r for r in _timed(rows, m, table)} for m in (DEFAULT, RIVAL)]
+    sides = [{(r["mechanism"], r["rate"], r["seed"]): r for r in timed(rows, m, table)} for m in (DEFAULT, RIVAL)]
     both = sides[0].keys() & sides[1].keys()
     ours, theirs = ([side[mask] for mask in both] for side in sides)
     if not both or (_late(ours) and _late(theirs)):
@@ -139,6 +137,6 @@ def points_of(rows: list[Row], cells: Board) -> list[Point]:
         if 2 * len(own) >= len(group):
             ours = geometric_mean(cells.to_trivial(DEFAULT, c) for c in group)
             error = ours * geometric_mean(ratio(errors[method], errors[DEFAULT]) for errors in own)
-            runs = [r for r in _timed(rows, method) if (r["table"], r["mechanism"], r["rate"]) in tasks]
+            runs = [r for r in timed(rows, method) if (r["table"], r["mechanism"], r["rate"]) in tasks]
             points.append(Point(method, float(np.median(_seconds(runs))), error, len(own) == len(group)))
     return points

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.markup import MADE, all_values, listed, markdown, mask_name, paragraph
+from benchmarks.markup import MADE, listed, markdown, mask_name, paragraph
 from benchmarks.sharp.jobs import BENCHMARK
 from benchmarks.sharp.made import MAKERS
 from benchmarks.sharp.ratios import by_group, errors_of, summary, verdicts
@@ -27,11 +27,10 @@ def page(results: Path) -> str | None:
         f"Of {len(found)} figures asked for, {met.count(True)} are met, {met.count(False)} not.",
     )
     reading = paragraph(
-        f"Means over {listed(masks(rows))}, in sample and on new rows (a fifth); mask seeds:",
-        f"{listed(all_values(rows, 'seed'))}. Peers' errors first, then ours / the lowest of them. NMAE: mean absolute",
-        "error of a column's hidden cells / its std, for designed tables; ours is imputed by medians there. The other",
-        "measures are those of docs/benchmark.md. `independent` is a control: nothing can be learned there, and it",
-        "counts in no average.",
+        f"Means over {listed(masks(rows))}, in sample and on new rows (a fifth); mask seeds: {seeds(rows)}. Peers'",
+        "errors first, then ours / the lowest of them. NMAE: mean absolute error of a column's hidden cells / its std,",
+        "for designed tables; ours is imputed by medians there. The other measures are those of docs/benchmark.md.",
+        "`independent` is a control: nothing can be learned there, and it counts in no average.",
     )
     groups = paragraph(
         "Geometric means of the ratios: by rows, by measure, by the levels of the column that has most of them, and by",
@@ -66,6 +65,19 @@ python -m benchmarks sharp   # the runs; those that are there are not run again
 python -m benchmarks tables  # this page
 ```
 """
+
+
+def seeds(rows: list[Row]) -> str:
+    """Those of all tables, and of which there are more."""
+    of_table: dict[str, set[int]] = {}
+    for row in rows:
+        of_table.setdefault(row["table"], set()).add(row["seed"])
+    common = set.intersection(*of_table.values())
+    more: dict[tuple[int, ...], list[str]] = {}
+    for table in sorted(of_table):
+        more.setdefault(tuple(sorted(of_table[table] - common)), []).append(table)
+    others = [f"{listed(map(str, some))} as well for {listed(names)}" for some, names in more.items() if some]
+    return "; ".join([listed(map(str, sorted(common))) if common else "no common one", *others])
 
 
 def masks(rows: list[Row]) -> list[str]:

@@ -117,6 +117,7 @@ def by_group(errors: Errors) -> str:
 
 def verdicts(errors: Errors, method: str = DEFAULT) -> list[Verdict]:
     each = to_lowest(errors, method, sharp(errors))
+    each |= {place: float("nan") for place in sharp(errors) if place not in each and _has_peers(errors[place])}
     designed = {place: value for place, value in each.items() if place[1] == "nmae"}
     control = {
         place: ratio(there[method], there[TRIVIAL])
@@ -131,9 +132,18 @@ def verdicts(errors: Errors, method: str = DEFAULT) -> list[Verdict]:
     ]
 
 
+def _has_peers(there: Mapping[str, float]) -> bool:
+    return any(m not in OURS and m != TRIVIAL for m in there)
+
+
 def _highest(found: dict[Place, float], most: float) -> tuple[float | None, float, str]:
-    place = max(found, key=found.__getitem__, default=None)
-    return (None, most, "") if place is None else (found[place], most, f" ({_name(place)})")
+    """With NaN where a method has not run: a loss that is not there is not met, unless another one is found."""
+    there = {place: value for place, value in found.items() if value == value}
+    place = max(there, key=there.__getitem__, default=None)
+    lacking = [other for other in found if other not in there]
+    if place is None or (lacking and there[place] <= most):
+        return None, most, f" ({_name(lacking[0])} not run)" if lacking else ""
+    return there[place], most, f" ({_name(place)})"
 
 
 def _verdict(asked: str, value: float | None, most: float, where: str = "") -> Verdict:

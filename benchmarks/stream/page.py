@@ -49,7 +49,7 @@ A fit reads every row once, for the kinds, levels, bounds and shares of missing 
 sample of {SAMPLE:,} rows (`--sample`), which `--seed` decides. A share that is read off the sample, such as a
 quantile, is off by more than {_bound(SAMPLE):.2%} once in a thousand times at most (Dvoretzky, Kiefer, Wolfowitz).
 After an interruption the pass is repeated, and training goes on.
-
+{_samples(rows)}
 In Python, batches come from a reader of pyarrow, a lazy frame of polars, a relation of DuckDB or any iterable:
 
 ```python
@@ -93,7 +93,7 @@ calling process (docs/decisions/0018-larger-than-memory.md). On a cluster, input
 paths on all machines. A cluster that is started here listens on the loopback device alone, sends no telemetry, and
 ends with its job; one that is joined is as open as whoever started it made it. A cluster of several machines has not
 been measured: what is tested are two workers on one, one of which is killed.
-
+{_on_ray(rows)}
 ## A billion rows
 
 {_estimate(filled)}
@@ -101,7 +101,7 @@ been measured: what is tested are two workers on one, one of which is killed.
 ## To repeat it
 
 ```sh
-python -m benchmarks stream                # --rows 10000000 for more
+python -m benchmarks stream                # --rows 10000000 for more, --what ray ray-fit sample for some of it
 python -m benchmarks attack --part blocks  # kills and other harm
 python -m benchmarks tables                # this page
 ```
@@ -154,6 +154,43 @@ def _memory(rows: list[Row]) -> str:
         f"The largest table takes {largest['memory_mb']:,.0f} MB, {below} the {MOST_MB:,} that were asked for, and "
         f"{change:+.0%} against one of {half['rows']:,} rows."
     )
+
+
+def _samples(rows: list[Row]) -> str:
+    """What a larger sample is worth."""
+    found = sorted((row for row in rows if row["what"] == "sample"), key=lambda row: row["rows"])
+    if not found:
+        return ""
+    lines = [[f"{row['rows']:,}", *(f"{row['errors'][name]:.4f}" for name in ("nrmse", "pfc"))] for row in found]
+    table = markdown(["rows learned", "NRMSE", "share of wrong levels"], lines)
+    return f"""
+Fits of the effort `fast` to samples of {found[0]["of"]:,} rows of the table below, by errors on rows that none of them
+has seen:
+
+{table}
+"""
+
+
+def _on_ray(rows: list[Row]) -> str:
+    """Workers beside one process: cells, models, and what listened where."""
+    said = []
+    for row in (row for row in rows if row["what"] == "ray"):
+        same = "the same bytes" if row["same_bytes"] else f"{row['differ']:,} other cells"
+        elsewhere = row["listening_elsewhere"]
+        said += [
+            f"{row['rows']:,} rows by {row['workers']} workers, of which {row['killed']} was killed midway:",
+            f"{row['rows_of_many']:,} rows, {row['empty']:,} empty cells, and {same} as by one process.",
+            f"Sockets that listened elsewhere than on the loopback device: {', '.join(elsewhere) or 'none'}.",
+        ]
+    for row in (row for row in rows if row["what"] == "ray-fit"):
+        chance = ", ".join(f"{x['nrmse']:.4f}" for name, x in row["errors"].items() if name.startswith("seed"))
+        own, alone = (row["errors"][name]["nrmse"] for name in ("ray", "alone"))
+        same = "the same bytes" if row["same_bytes"] else "another file"
+        said += [
+            f"A fit of {row['rows']:,} rows with {row['workers']} workers has an NRMSE of {own:.4f} on new rows, that",
+            f"of one process {alone:.4f} ({same}); other seeds: {chance}.",
+        ]
+    return f"\n{paragraph(*said)}\n" if said else ""
 
 
 def _fits(rows: list[Row]) -> str:

@@ -69,6 +69,23 @@ def test_not_miwae_recovers_the_mean_of_a_self_masked_gaussian_that_miwae_misses
     assert abs(of_a) < 0.3
 
 
+def test_a_mask_that_may_depend_on_other_columns_explains_self_masking_away():
+    """Why the linear and the neural one need not recover that mean: with P(m | a) and the observed cells' own p(b | a)
+    nothing hides by its value, and the likelihood of what is seen is all but the same."""
+    a, weight = np.polynomial.hermite_e.hermegauss(60)
+    weight = weight / weight.sum()
+    b = 0.6 * a[:, None] + 0.8 * a
+    share = (1 / (1 + np.exp(3 * (b - 0.3)))) @ weight  # P(b is observed | a), as `SelfMasked` has it
+    x, found = np.stack([np.ones_like(a), a], axis=1), np.zeros(2)
+    for _ in range(20):  # Newton's steps to the logistic regression of the mask on the other column
+        p = 1 / (1 + np.exp(-x @ found))
+        found += np.linalg.solve((x.T * (weight * p * (1 - p))) @ x, x.T @ (weight * (share - p)))
+    p = 1 / (1 + np.exp(-x @ found))
+    lost = weight @ (share * np.log(share / p) + (1 - share) * np.log((1 - share) / (1 - p)))
+    assert found[1] < -1  # the other column seems to hide the cells
+    assert 0 <= lost < 1e-4  # nats a row: no table of a thousand rows tells
+
+
 def untrained(kind, schema: Schema, **changes):
     torch.manual_seed(0)
     return kind(schema, config_of("not-MIWAE", **changes))

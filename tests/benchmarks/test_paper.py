@@ -244,10 +244,11 @@ def test_who_is_ahead_of_the_default_is_judged_by_the_seeds_that_both_have():
         f"has the higher error in 1, on the seeds that both have: MIWAE on Yeast (mcar0.5, NRMSE 0.850, {DEFAULT}"
         in said
     )
+    assert "; lower on 1 of 1 seed)" in said
     assert family.beaten(Board(rows[:3]), [column]) == ""
     table = family.seconds_table(Board(rows))
     assert "| VAEAC | – | – | 1 (GPU) |" in table
-    assert f"| {DEFAULT} | – | – | 1 (CPU) |" in table
+    assert f"| {DEFAULT} | – | – | 1 (CPU, wall) |" in table
 
 
 def test_methods_may_be_called_by_the_names_of_the_estimator():

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.paper import multimodal, multimodal_page
+from benchmarks.paper import multimodal, multimodal_page, tuned_ridge
 from benchmarks.paper.digits import DigitClassifier
 from benchmarks.paper.jobs import MULTIMODAL, PLANS, measured, plan_of
 from benchmarks.paper.methods import DEFAULT, PAPER
-from benchmarks.paper.multimodal import FLAT, METHODS, ORACLE, RIVALS, SETS, TRIVIAL, Task
+from benchmarks.paper.multimodal import FLAT, METHODS, ORACLE, RIVALS, SETS, TRIVIAL, TUNED, Task
 from benchmarks.paper.png import as_bytes, grid, png
 from vsae.data.schema import Schema, categorical, image, vector
 from vsae.datasets import Modalities
@@ -54,8 +54,9 @@ def small_sets(monkeypatch):
 def test_every_set_and_method_is_planned():
     plan = plan_of(["multimodal"])
     assert {e.table for e, _ in plan} == set(SETS)
-    assert {m for _, m in plan} == set(METHODS) == {TRIVIAL, ORACLE, *RIVALS, PAPER, FLAT, DEFAULT}
+    assert {m for _, m in plan} == set(METHODS) == {TRIVIAL, ORACLE, TUNED, *RIVALS, PAPER, FLAT, DEFAULT}
     assert {e.rate for e, _ in plan if e.table == "mnist+mnist"} == {0.3, 0.5, 0.7}
+    assert {e.table for e, m in plan if m == TUNED} == {"mosi"}
     assert plan == PLANS["multimodal"]
     assert MULTIMODAL.store().path.name == "multimodal.jsonl"
 
@@ -86,6 +87,16 @@ def test_the_oracle_knows_the_class_where_something_is_given():
         assert oracle[name]["given"] < oracle[name]["all"] < mean[name]["all"]
     labels = multimodal.run_method(ORACLE, Task.of("fashion", 0.5, 0))
     assert set(labels["errors"]) == {"image"}
+
+
+def test_a_ridge_that_test_cells_choose_is_at_or_below_the_mean_and_any_other_penalty():
+    task = Task.of("mosi", 0.5, 0)
+    tuned, mean = (measured("mosi", "mcar", 0.5, m, 0, "cpu")["errors"] for m in (TUNED, TRIVIAL))
+    assert all(tuned[name]["given"] < mean[name]["given"] for name in tuned)  # the class ties the three together
+    parts = task.train.columns, task.test.columns, task.train_mask, task.test_mask
+    few = {p: task.errors(tuned_ridge.filled(*parts, penalties=[p])) for p in tuned_ridge.PENALTIES}
+    for name, error in tuned.items():
+        assert error["all"] == pytest.approx(min(found[name]["all"] for found in few.values()))
 
 
 def test_errors_are_those_of_hidden_cells():

@@ -14,12 +14,14 @@ import pytest
 from sklearn.preprocessing import LabelEncoder
 
 from benchmarks import data
+from benchmarks.peers import jobs
 from benchmarks.peers.adapters import task as exchange
 from benchmarks.peers.grid import CORE, FULL, Grid, Task, TaskData, mechanism_and_rate, plan
-from benchmarks.peers.jobs import BENCHMARK, METHODS, assuming_timeouts
+from benchmarks.peers.jobs import BENCHMARK, EVERY, METHODS, assuming_timeouts
 from benchmarks.processes import ADAPTERS, THREADS, Method, Processes
 from benchmarks.runs import Mode, run
 from benchmarks.store import Store
+from vsae.baselines import METHODS as MODELS
 from vsae.data.schema import Schema, categorical, real
 
 sys.path.insert(0, str(ADAPTERS))  # as for a script in that folder
@@ -48,7 +50,7 @@ def adapter(monkeypatch, tmp_path):
 
     def make(code: str) -> None:
         (tmp_path / "ours.py").write_text(code)
-        monkeypatch.setitem(METHODS, "ours", Method(None, str(tmp_path / "ours.py")))
+        monkeypatch.setitem(EVERY, "ours", Method(None, str(tmp_path / "ours.py")))
 
     return make
 
@@ -248,6 +250,16 @@ def test_every_method_of_ours_has_its_script():
     for method in METHODS.values():
         if method.environment is None:
             assert (ADAPTERS / method.script).is_file()
+
+
+def test_the_other_models_of_the_library_run_where_they_are_asked_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(jobs.options, "run_with", lambda o, benchmark, plan: asked.append({j["method"] for j in plan}))
+    jobs.main(["--tables", "yeast"])
+    jobs.main(["--tables", "yeast", "--methods", "gain", "vsae"])
+    assert asked == [set(METHODS), {"gain", "vsae"}]
+    assert jobs.FAMILY.keys() == MODELS.keys()
+    assert jobs.EVERY["gain"].arguments == ("--method", "gain")
 
 
 # --- chains

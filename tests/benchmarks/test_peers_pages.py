@@ -162,6 +162,29 @@ def test_a_longer_table_has_a_part_of_its_own_and_counts_nowhere_else(rows, writ
     assert section(text, "Headline") == section(before, "Headline")
 
 
+def test_other_models_of_the_library_have_a_part_of_their_own_and_count_nowhere_else(rows, written):
+    before = pages.page(written(rows))
+    assert "Other models" not in before
+    scores = {"yeast": 0.9, "concrete": 0.6}
+    for table, error in scores.items():
+        found = {"nrmse": error, "nrmse_trivial": 1.0}
+        changes = {"method": "gain", "in_sample": found, "new_rows": found, "seconds": 6.0}
+        rows[table, 11, "gain"] = row(table, 11, "vsae") | changes
+    text = pages.page(written(rows))
+    part = section(text, "Other models of this library")
+    ratio = (0.9 / 0.81 * 0.6 / 0.67) ** 0.5  # by the mask of the seed that it has
+    assert lines(part, '`"gain"`') == ["GAIN", "4", f"{ratio:.3f}", "2", "6", "3.0"]
+    assert "has the higher error in 2: gain on concrete" in " ".join(part.split())
+    assert "the mean or mode itself" not in part
+    assert lines(part, "gain") == ["0.900", "0.600"]
+    assert lines(part, "vsae") == ["0.810", "0.670"]
+    rows["yeast", 11, "vsae"] |= {"in_sample": {"nrmse": 1.0, "nrmse_trivial": 1.0}}
+    cautious = section(pages.page(written(rows)), "Other models of this library")
+    assert "In 1 of these `vsae` gives the mean or mode itself" in " ".join(cautious.split())
+    begin, end = text.split("\n## Other models of this library\n")
+    assert f"{begin}\n## {end.split(chr(10) + '## ')[1]}" == before
+
+
 def test_every_loss_is_listed(rows, written):
     text = pages.page(written(rows))
     losses = [line for line in section(text, "Reading").splitlines() if "MCAR 0.5" in line]

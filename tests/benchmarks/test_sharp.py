@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.peers.grid import TaskData
 from benchmarks.sharp import jobs, tables
 from benchmarks.sharp.made import MAKERS, made
-from benchmarks.sharp.page import page
+from benchmarks.sharp.page import page, seeds
 from benchmarks.sharp.ratios import average, errors_of, groups_of, most_levels, to_lowest, verdicts
 from vsae.data.schema import DISCRETE
 
@@ -114,6 +114,16 @@ def test_errors_are_held_against_the_lowest_peer():
     assert [v.met for v in verdicts(errors_of(r for r in ROWS if r["method"] != "vsae"))] == [None] * 4
 
 
+def test_a_table_that_only_peers_have_run_on_hides_no_loss():
+    """More seeds of the peers' take our error out of the table, and must not take the verdict with it."""
+    peers = [r for r in ROWS if r["table"] == "rules-200" and r["method"] != "vsae"]
+    more = errors_of([*ROWS, *({**r, "seed": 32} for r in peers)])
+    assert ("rules-200", "nrmse") not in to_lowest(more, "vsae")
+    found = verdicts(more)[1]
+    assert found.met is None
+    assert "rules-200 NRMSE not run" in found.found
+
+
 def test_places_are_grouped_by_levels_and_by_how_much_peers_leave():
     levels = [row("labels-200", m, e, "pfc") for m, e in (("mean/mode", 0.9), ("boosting", 0.09), ("vsae", 0.1))]
     groups = groups_of(errors_of([*ROWS, *levels]))
@@ -122,6 +132,11 @@ def test_places_are_grouped_by_levels_and_by_how_much_peers_leave():
     assert groups["PFC, made, 7 levels or more"] == [("labels-200", "pfc")]
     assert groups["lowest / that of mean and mode, 0.0 to 0.25"] == [("labels-200", "pfc")]
     assert len(groups["lowest / that of mean and mode, 0.5 to 0.7"]) == 2
+
+
+def test_seeds_that_only_some_tables_have_are_told():
+    rows = [row("cars", "vsae", 0.5), row("rules-200", "vsae", 0.5), row("rules-200", "vsae", 0.4, seed=32)]
+    assert seeds(rows) == "31; 32 as well for rules-200"
 
 
 def test_the_page_is_made_of_rows(tmp_path):

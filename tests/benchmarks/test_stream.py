@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.store import Store
-from benchmarks.stream import jobs, made
+from benchmarks.stream import cluster, jobs, made
 from benchmarks.stream.page import page, seconds_a_row, slope
 
 
@@ -16,6 +23,37 @@ def row(rows: int, seconds: float, memory: float = 900.0) -> dict:
         "what": "impute", "rows": rows, "columns": 20, "method": "vsae", "seconds": seconds, "wall": seconds,
         "memory_mb": memory, "input_mb": rows / 1e4, "machine": "ours",
     }  # fmt: skip
+
+
+ERRORS = {"nrmse": 0.5, "pfc": 0.25}
+
+
+def on_ray(differ: int, elsewhere: Sequence[str] = ()) -> dict:
+    return {
+        **row(10**6, 0.0), "what": "ray", "workers": 2, "killed": 1, "rows_of_many": 10**6, "differ": differ,
+        "empty": 0, "same_bytes": not differ, "listening_elsewhere": list(elsewhere),
+    }  # fmt: skip
+
+
+def test_models_are_told_apart_by_cells_that_were_hidden_from_them(tmp_path, monkeypatch):
+    class Mean:
+        def transform(self, table: pa.Table) -> pa.Table:
+            return pa.table({n: pc.fill_null(x, "b" if pa.types.is_string(x.type) else 0.0) for n, x in zip(
+                table.column_names, table.columns, strict=True)})  # fmt: skip
+
+    monkeypatch.setattr("vsae.load", lambda _: Mean())
+    found = cluster.errors(tmp_path, 4)
+    assert found["nrmse"] == pytest.approx(1, abs=0.05)
+    assert found["pfc"] == pytest.approx(2 / 3, abs=0.03)
+
+
+def test_a_process_and_what_it_listens_at_are_found():
+    code = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(1, flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        assert child.pid in cluster.descendants(os.getpid())
+        assert cluster.listening({child.pid}) == {"0100007F"}
+        child.kill()
 
 
 def test_tables_are_made_piece_by_piece_and_columns_explain_each_other(tmp_path, monkeypatch):
@@ -44,6 +82,16 @@ def test_the_page_says_what_rows_say(tmp_path):
     assert "930 MB, below the 2,000" in text
     assert "+3% against one of 500,000 rows" in text
     assert "200 µs of one core a row" in text
+    assert "by one process" not in text
+    store.add(on_ray(differ=0), {**row(50_000, 0.0), "what": "sample", "of": 10**6, "errors": ERRORS})
+    text = " ".join(page(tmp_path).split())
+    assert "0 empty cells, and the same bytes as by one process" in text
+    assert "loopback device: none" in text
+    assert "| 50,000 | 0.5000 | 0.2500 |" in text
+    store.add(on_ray(differ=7, elsewhere=["00000000"]))
+    text = " ".join(page(tmp_path).split())
+    assert "7 other cells as by one process" in text
+    assert "loopback device: 00000000" in text
     store.add(row(3_000_000, 5000.0, 2500.0))
     text = " ".join(page(tmp_path).split())
     assert "more than the 1.05" in text

@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
+from benchmarks.stream.cluster import LOOPBACK, descendants, listening
 from vsae.engines import jobs
 from vsae.engines.ray import RayEngine
 from vsae.files import FileError
@@ -21,49 +21,13 @@ if find_spec("ray") is None:  # it must not be imported before vsae says how
     pytest.skip("Ray is not installed", allow_module_level=True)
 
 
-def descendants() -> dict[int, str]:
-    """Processes that this one began, and those that they began: number → command."""
-    parents, commands = {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (folder / "stat").read_text()
-            commands[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ").strip()
-        except OSError:
-            continue
-        parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
-    found, new = set(), {os.getpid()}
-    while new:
-        new = {pid for pid, parent in parents.items() if parent in new} - found
-        found |= new
-    return {pid: commands[pid] for pid in found}
-
-
-def listening(pids: set[int]) -> set[str]:
-    """The addresses, in hexadecimal, at which these processes take connections."""
-    sockets = set()
-    for pid in pids:
-        try:
-            links = [os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()]
-        except OSError:
-            continue
-        sockets |= {link[8:-1] for link in links if link.startswith("socket:[")}
-    found = set()
-    for name in ("tcp", "tcp6"):
-        lines = [line.split() for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
-        found |= {line[1].partition(":")[0] for line in lines if line[3] == "0A" and line[9] in sockets}
-    return found
-
-
-LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 def test_two_workers_one_of_which_dies_give_the_bytes_of_one_process(case, tmp_path):
     case.impute(tmp_path / "one.parquet")
     seen: dict[str, set] = {"addresses": set(), "killed": set(), "workers": set()}
 
     def look(*_: object) -> None:
-        ours = descendants()
+        ours = descendants(os.getpid())
         workers = {pid for pid, command in ours.items() if command.startswith("ray::Worker")}
         seen["workers"] |= workers
         seen["addresses"] |= listening(set(ours))
@@ -79,7 +43,7 @@ def test_two_workers_one_of_which_dies_give_the_bytes_of_one_process(case, tmp_p
     assert len(seen["workers"]) >= 2
     assert seen["addresses"]
     assert seen["addresses"] <= LOOPBACK
-    assert not [command for command in descendants().values() if "raylet" in command]  # it ends with the job
+    assert not [command for command in descendants(os.getpid()).values() if "raylet" in command]  # it ends with the job
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from sklearn.tree import ExtraTreeClassifier, ExtraTreeRegressor
 
 from vsae.data.batch import Batch
 from vsae.data.encoding import Encoding
+from vsae.data.microaggregation import FEWEST, microaggregated
 from vsae.data.schema import DISCRETE, Schema, binary, categorical, count, group, real
 from vsae.fitting.growth import FOLDS, Grown, grow
 from vsae.imputation.blend import ask
@@ -76,13 +77,39 @@ def test_it_says_what_scikit_learn_says() -> None:
         for t in range(5):
             rng = np.random.default_rng([0, t, 300])
             grows = np.flatnonzero(_fold_of(300) != t % FOLDS)
-            kind, fewest = (ExtraTreeClassifier, 2) if name == "level" else (ExtraTreeRegressor, 3)
+            kind, fewest = (ExtraTreeClassifier, 2) if name == "level" else (ExtraTreeRegressor, 1)
             made = kind(min_samples_leaf=fewest, max_features=x.shape[1], random_state=int(rng.integers(2**31)))
             order = _order(300)
-            made.fit(x.numpy()[order][grows], y[order][grows])
+            shown = y if name == "level" else microaggregated(y.astype(float))
+            made.fit(x.numpy()[order][grows], shown[order][grows])
             means.append(made.predict_proba(x.numpy()) if name == "level" else made.predict(x.numpy()))
         said = forest.predict(x, {name: torch.arange(300)})[name]
         assert np.allclose(said.numpy(), np.mean(means, axis=0), atol=1e-5)
+
+
+def test_no_leaf_tells_what_fewer_rows_have() -> None:
+    """However few rows a leaf is of, its number is a value, or a mean, of several."""
+    schema, columns = a_region(300)
+    columns["a"] = np.where(np.arange(300) < 100, 0.25, columns["a"])  # an exact setting
+    data = batch_of(schema, columns, np.ones((300, 5), dtype=bool), withheld=0.0)
+    forest = grown_on(schema, data, 5, only=["a"]).forest
+    y = data.numbers(schema.number_blocks)[:, 0].double().numpy()
+    leaves = forest.values.numpy()
+    value, rows = np.unique(y, return_counts=True)
+    assert np.isclose(leaves[:, None], value[rows >= FEWEST]).any()
+    assert not np.isclose(leaves[:, None], value[rows < FEWEST], atol=1e-6).any()
+    assert len(leaves) > 5 * 300 * 0.8 / 4  # of fewer rows than that
+
+
+def test_the_median_of_trees_is_what_one_of_them_says() -> None:
+    schema, columns = a_region(200)
+    data = batch_of(schema, columns, np.ones((200, 5), dtype=bool), withheld=0.0)
+    forest = grown_on(schema, data, 5).forest
+    inputs, rows = forest.inputs(data, trivial(schema, data)), {"a": torch.arange(200), "level": torch.arange(200)}
+    each = torch.stack([forest.part(slice(t, t + 1)).predict(inputs, rows)["a"] for t in range(5)])
+    said = forest.predict(inputs, rows, median=True)
+    assert torch.equal(said["a"], each.median(dim=0).values)
+    assert torch.equal(said["level"], forest.predict(inputs, rows)["level"])
 
 
 def _order(rows: int) -> np.ndarray:

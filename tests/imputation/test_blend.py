@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
 from vsae.data.schema import Schema, binary, positive, real
+from vsae.fitting.blending import choose_medians
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.imputation.blend import fit_weights
+from vsae.imputation.residual_quantiles import Predictions
 from vsae.model.config import VSAEConfig
 
 
@@ -57,6 +62,33 @@ def test_numbers_in_natural_units_and_their_intervals(
     assert 0.8 < ((low <= truth) & (truth <= high)).mean() <= 1.0
 
 
+def test_a_median_may_be_one_that_trees_say(
+    checkerboard: tuple[Schema, dict[str, np.ndarray], np.ndarray], fitted: FittedVSAE
+) -> None:
+    schema, columns, mask = checkerboard
+    assert fitted.blend is not None
+    forest, missing = fitted.blend.forest, ~mask[:, 3]
+    f = [v.name for v in forest.found].index("fee")
+    said = forest.values[slice(*forest.starts[f : f + 2].tolist())].numpy()
+    shares = []
+    for medians in ([], ["fee"]):
+        table = replace(fitted, blend=replace(fitted.blend, medians=medians)).median(columns, mask)
+        x = fitted.encoding.encode(table, np.ones_like(mask)).numbers(schema.number_blocks)[:, 2].numpy()
+        shares.append(np.isclose(x[missing, None], said, atol=1e-5).any(axis=1).mean())
+    assert shares[0] < 0.9
+    assert shares[1] == 1.0
+
+
+def test_a_median_is_that_of_trees_where_withheld_cells_speak_for_it(fitted: FittedVSAE) -> None:
+    block = next(b for b in fitted.schema.number_blocks if "fee" in [v.name for v in b.variables])
+    x, one = torch.linspace(-1, 1, 100)[:, None].repeat(1, len(block)), torch.ones(100, len(block))
+    for off, chosen in ((0.0, {v.name for v in block.variables}), (5.0, set())):
+        withheld = {block.name: Predictions(x + 1, one, one, x, one.bool(), x + off)}
+        blend = choose_medians(fitted, withheld)
+        assert blend is not None
+        assert set(blend.medians) == chosen
+
+
 def test_it_is_kept_in_files(
     checkerboard: tuple[Schema, dict[str, np.ndarray], np.ndarray], fitted: FittedVSAE, tmp_path: object
 ) -> None:
@@ -64,7 +96,9 @@ def test_it_is_kept_in_files(
     path = f"{tmp_path}/model.vsae"
     fitted.save(path)
     again = FittedVSAE.load(path)
+    assert fitted.blend is not None
     assert again.blend is not None
+    assert list(again.blend.medians) == list(fitted.blend.medians)
     for name, x in fitted.impute(columns, mask).items():
         assert np.array_equal(again.impute(columns, mask)[name], x)
 

@@ -28,6 +28,7 @@ from vsae.data.schema import (
 from vsae.evaluation.metrics import mean_mode_fill, nrmse
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
+from vsae.imputation import point
 from vsae.imputation.imputer import NoValue
 from vsae.model.config import VSAEConfig
 from vsae.storage import checkpoint
@@ -96,8 +97,39 @@ def test_chunks_do_not_matter_for_point_imputations(fitted, monkeypatch):
     monkeypatch.setattr("vsae.imputation.imputer.CHUNK_NUMBERS", 1)
     assert [length for _, length in model.ranges(3)] == [1, 1, 1]
     pieces = model.impute(columns, mask)
+    monkeypatch.undo()
+    monkeypatch.setattr("vsae.imputation.imputer._CACHE_NUMBERS", 1)
+    smaller = model.impute(columns, mask)
     for name in whole:
         np.testing.assert_allclose(whole[name], pieces[name], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(whole[name], smaller[name], rtol=1e-4, atol=1e-5)
+
+
+def test_rows_and_columns_that_miss_nothing_are_not_estimated_and_change_no_other(fitted, monkeypatch):
+    model, columns, mask = fitted
+    whole, asked = model.impute(columns, mask), []
+    estimate = point._estimate
+
+    def noted(imputer, batch, noise, weighted, only):
+        asked.append((batch.rows, set(only)))
+        return estimate(imputer, batch, noise, weighted, only)
+
+    monkeypatch.setattr(point, "_estimate", noted)
+    some = mask.copy()
+    some[::2] = True
+    some[:, 0] = True
+    filled = model.impute(whole, some)
+    first = {variable.name for variable in next(iter(SCHEMA)).variables}
+    assert asked[0][0] == (~some.all(axis=1)).sum()
+    assert asked[0][1] == {v.name for v in SCHEMA.variables if not some[:, SCHEMA.attribute_of[v.name]].all()}
+    assert asked[0][1].isdisjoint(first)
+    for name, x in whole.items():
+        seen = some[:, SCHEMA.attribute_of[name]]
+        assert equal({name: filled[name][seen]}, {name: x[seen]})
+    again = model.impute(whole, np.ones_like(mask))
+    assert equal(again, whole)
+    assert len(asked) == 1
+    assert not any(np.shares_memory(again[name], whole[name]) for name in whole)
 
 
 def test_draws_repeat_with_a_seed_and_differ_among_themselves(fitted):

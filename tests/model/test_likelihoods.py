@@ -149,6 +149,7 @@ def test_categorical_is_a_softmax_per_variable():
     ]
     torch.testing.assert_close(d.log_prob(x), torch.stack(expected, dim=-1))
     torch.testing.assert_close(SEGMENTS.sum(d.mean), torch.ones(1, 50, 3))
+    torch.testing.assert_close(d.mean, d.log_probs.exp())
 
 
 def test_segmented_softmax_survives_extreme_logits():

@@ -314,3 +314,16 @@ def test_a_fit_that_diverges_hands_over_its_last_good_model(monkeypatch):
         fit(schema, columns, mask, SMALL)
     filled = caught.value.fitted.impute(columns, mask)
     assert all(np.isfinite(x.astype(float)).all() for x in filled.values())
+
+
+def test_a_step_of_the_optimiser_is_that_of_torch() -> None:
+    torch.manual_seed(0)
+    ours, theirs = (torch.nn.Parameter(torch.linspace(-1.0, 2.0, 12).view(2, 6)) for _ in range(2))
+    mine, other = AdamW([ours], 0.1, members=2), torch.optim.AdamW([theirs], 0.05, weight_decay=0.1)
+    for _ in range(5):
+        target = torch.randn(2, 6)
+        mine.step(mine.gradient(((ours - target) ** 2).sum()), 0.05)
+        other.zero_grad()
+        ((theirs - target) ** 2).sum().backward()
+        other.step()
+    torch.testing.assert_close(ours, theirs)

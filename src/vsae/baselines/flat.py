@@ -84,8 +84,8 @@ class FlatRows(nn.Module):
                 self._entries_of(b, data[b.name].sample() if b.family in DISCRETE else data[b.name].mean)
                 for b in self.blocks
             ]
-            difference = torch.cat(chosen, dim=-1) - expected
-        return expected + difference
+        # the bracket is exactly 0, so that what is drawn is not rounded
+        return torch.cat(chosen, dim=-1) + (expected - expected.detach())
 
     def certain(self, flat: Tensor) -> DataDistribution:
         """Rows as distributions that say nothing else: of levels, the nearest."""

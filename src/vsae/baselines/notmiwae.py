@@ -12,6 +12,10 @@ What a mask may depend on is as the paper has it:
     linear ("agnostic")    b - W x                               any attribute, linearly
     neural                 a network that reads x; `config.mask_net` shapes it
 
+Self-masking is told from the data by what it rules out. The last two rule out nothing: a mask that depends on the other
+attributes alone, beside p(x_i | others) as the observed cells have it, is all but as likely as the truth, so that the
+likelihood hardly tells what hides a self-masked attribute. Use them where other attributes are known to hide cells.
+
 DIFF(not-MIWAE): numbers in standard units and entries of levels (`flat.py`); a drawn level passes its gradient to its
 probabilities (straight-through; the paper: Gumbel-softmax). w has ten times the learning rate of the other weights:
 where cells vanish beyond a threshold it has far to go. Known cells that are withheld are observed in m, and hidden in x

@@ -98,13 +98,13 @@ class ReMasker(Baseline):
         tokens = self.between(_through(self.encoder, h, shown)).unflatten(1, (-1, shown.shape[-1]))
         return tokens * shown[..., None]
 
-    def decode(self, tokens: Tensor, mask: Tensor) -> DataDistribution:
+    def decode(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """What the last layers read of each attribute, (E, B, M, width)."""
         cells = torch.where(mask[..., None], tokens[:, :, 1:], self.mask_token)
         h = torch.cat([tokens[:, :, :1], cells], dim=2)
         every = torch.ones(1, *h.shape[1:3], dtype=torch.bool, device=h.device)
-        decoded = self.last(_through(self.decoder, h, every)).unflatten(1, (-1, h.shape[2]))
-        distributions: DataDistribution = self.own(decoded[:, :, 1:].transpose(1, 2))
-        return distributions
+        decoded: Tensor = self.last(_through(self.decoder, h, every)).unflatten(1, (-1, h.shape[2]))
+        return decoded[:, :, 1:]
 
     def bound(self, batch: Batch, epoch: int) -> tuple[Elbo, Tensor]:
         """The log-likelihood of all observed cells, visible and hidden; there is no KL."""
@@ -119,7 +119,11 @@ class ReMasker(Baseline):
         return tokens * (8 * width + _HEADS * tokens) + self.own.numbers_per_row
 
     def reconstruct(self, batch: Batch) -> DataDistribution:
-        return self.decode(self.encode(batch), batch.mask)
+        return self.said(self.decode(self.encode(batch), batch.mask))
+
+    def said(self, decoded: Tensor) -> DataDistribution:
+        distributions: DataDistribution = self.own(decoded.transpose(1, 2))
+        return distributions
 
     def draws(
         self, batch: Batch, noise: Noise, weighted: bool | None = None, only: Collection[str] | None = None
@@ -127,7 +131,8 @@ class ReMasker(Baseline):
         """All alike: one distribution a cell, as nothing is latent."""
         if weighted:
             raise ValueError("ReMasker has no latent draws to weight; leave weighted out")
-        return Draws(self.reconstruct(batch.repeated(noise.samples)))
+        decoded = self.decode(self.encode(batch), batch.mask)  # once: the transformers are what takes time
+        return Draws(self.said(decoded.repeat(1, noise.samples, 1, 1)))
 
 
 def _through(blocks: nn.ModuleList, h: Tensor, shown: Tensor) -> Tensor:

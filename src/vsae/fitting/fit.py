@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vsae.data.columns import Columns, Mask
 from vsae.data.schema import Schema
-from vsae.fitting.blending import blend_with_trees, refit_trees
+from vsae.fitting.blending import blend_with_trees, choose_medians, refit_trees
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
 from vsae.fitting.start import Start
@@ -90,6 +90,7 @@ def fit(
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
         fitted.blend, folds, known = refit_trees(fitted, data.batch, seed)
     fitted.calibration = calibrate(fitted, data, replace(assessed, by_trees=known), folds, seed)
+    fitted.blend = choose_medians(fitted, assessed.withheld)
     rows = data.representative()
     fitted.tilts = tilts_of(fitted, *rows, mechanism, seed)
     fitted.mask_regressions = fit_mask_regressions(fitted, *rows, seed)

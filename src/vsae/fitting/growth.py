@@ -6,6 +6,7 @@ the variable were missing: a few variables at a time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vsae.data.batch import Batch
+from vsae.data.microaggregation import microaggregated
 from vsae.data.schema import DISCRETE, Schema, Variable
 from vsae.model.forest import MOST_LEVELS, Fill, Forest, Inputs
 
@@ -25,7 +27,7 @@ _MOST_FILLINGS = 12  # of all rows by the model
 _MOST_COLUMNS = 64  # that a node chooses among
 _MOST_LEAVES = 2**20  # of the forest
 _FEWEST_CELLS = 10
-_OF_A_LEAF = {True: 2, False: 3}  # cells of levels, and of numbers
+_OF_A_LEAF = {True: 2, False: 1}  # cells of levels, and of numbers, whose values are those of several rows
 
 Filling = Callable[[Batch], Fill]  # of rows (n, …), what the model expects in cells that they do not show
 
@@ -118,9 +120,10 @@ def _trees(
     they did not grow on."""
     width = variable.size if variable.family in DISCRETE else 1
     grown, said = [], np.zeros((len(cells.row), width))
+    shown = cells if variable.family in DISCRETE else cells._replace(value=microaggregated(cells.value))
     for t in range(trees):
         others = fold == t % FOLDS
-        tree, leaf = _tree(variable, x, cells, others, leaves, [seed, t])
+        tree, leaf = _tree(variable, x, shown, others, leaves, [seed, t])
         said[others] += tree.values[leaf] / len(range(t % FOLDS, trees, FOLDS))
         grown.append(tree)
     return grown, (cells.value, said if variable.family in DISCRETE else said[:, 0])
@@ -139,9 +142,8 @@ def _tree(
         mine = rng.choice(mine, _MOST_ROWS_OF_A_TREE, replace=False)
     is_level = variable.family in DISCRETE
     made = (ExtraTreeClassifier if is_level else ExtraTreeRegressor)(
-        min_samples_leaf=_OF_A_LEAF[is_level],
+        min_samples_leaf=max(_OF_A_LEAF[is_level], math.ceil(len(mine) / leaves)),
         max_features=min(_MOST_COLUMNS, x.shape[1]),
-        max_leaf_nodes=leaves if len(mine) > leaves * _OF_A_LEAF[is_level] else None,
         random_state=int(rng.integers(2**31)),
     )
     weight = None if cells.weight is None else cells.weight[mine]

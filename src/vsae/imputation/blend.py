@@ -10,7 +10,7 @@ either.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -46,11 +46,14 @@ class Blend:
     forest: Forest
     weight: Mapping[str, float]
     std: Mapping[str, float]  # of the trees' errors on numbers, in standard units
+    medians: Sequence[str] = ()  # numbers whose median is the median of trees
 
-    def predict(self, batch: Batch, fill: Fill, only: Collection[str] | None = None) -> dict[str, Said]:
+    def predict(
+        self, batch: Batch, fill: Fill, only: Collection[str] | None = None, *, median: bool = False
+    ) -> dict[str, Said]:
         """What trees say of the cells that a batch does not show, given what the model expects in them."""
         names = [name for name in self.weight if only is None or name in only]
-        return ask(self.forest, batch.as_data_set(), fill, names)
+        return ask(self.forest, batch.as_data_set(), fill, names, median=median)
 
     def moments(self, schema: Schema, found: Mapping[str, Moments], said: Mapping[str, Said]) -> dict[str, Moments]:
         """By block of numbers, with estimates that lean to the trees."""
@@ -88,15 +91,17 @@ class Blend:
         return replace(self, forest=forest)
 
     def to_json(self) -> dict[str, Any]:
-        return {"weight": dict(self.weight), "std": dict(self.std)}
+        return {"weight": dict(self.weight), "std": dict(self.std), "medians": list(self.medians)}
 
 
-def ask(forest: Forest, rows: Batch, fill: Fill, names: Collection[str]) -> dict[str, Said]:
+def ask(forest: Forest, rows: Batch, fill: Fill, names: Collection[str], *, median: bool = False) -> dict[str, Said]:
     """Trees of some variables about the cells that rows (n, …) do not show."""
-    missing = {name: (~rows.mask[:, forest.schema.attribute_of[name]]).nonzero()[:, 0] for name in names}
-    if not any(len(place) for place in missing.values()):
+    hidden = ~rows.mask[:, [forest.schema.attribute_of[name] for name in names]].T
+    places = hidden.nonzero()[:, 1].split(hidden.sum(1).tolist())  # of each variable in turn
+    missing = {name: place for name, place in zip(names, places, strict=True) if len(place)}
+    if not missing:
         return {}
-    found = forest.predict(forest.inputs(rows, fill), {name: place for name, place in missing.items() if len(place)})
+    found = forest.predict(forest.inputs(rows, fill), missing, median=median)
     return {name: Said(missing[name], value) for name, value in found.items()}
 
 

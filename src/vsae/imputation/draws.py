@@ -11,7 +11,7 @@ beside it, nor on the chunk it comes in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,6 +78,13 @@ def quantiles(
         numbers = {block.name for block in imputer.schema.standardised_blocks}
         drawn = draw_by_latents(imputer, columns, mask, draws, seed)
         cuts = {name: np.quantile(x, levels, axis=0) for name, x in drawn.items() if name in numbers}
+    return _at(imputer, columns, mask, levels, cuts)
+
+
+def _at(
+    imputer: Imputer[Any], columns: Columns, mask: Mask, levels: Sequence[float], cuts: Mapping[str, NDArray[Any]]
+) -> list[dict[str, NDArray[Any]]]:
+    """Tables of quantiles (levels, rows, …) by block, in standard units."""
     middle = impute(imputer, columns, mask)
     tables = []
     for i in range(len(levels)):  # units are monotone, so a quantile may be taken before them
@@ -92,9 +99,14 @@ def quantiles(
 def median(imputer: Imputer[Any], columns: Columns, mask: Mask) -> dict[str, NDArray[Any]]:
     """Every missing cell filled with its median (numbers, ordered levels) or mode (other levels).
 
-    The median of a number that only has a few values is one of these.
+    The median of a number is that of trees where they tell it better. That of one that only has a few values is one of
+    these.
     """
-    filled = quantiles(imputer, columns, mask, [0.5])[0]
+    if imputer.blend is not None and imputer.blend.medians:
+        cuts = _predicted_quantiles(imputer, columns, mask, [0.5], imputer.blend.medians)
+        filled = _at(imputer, columns, mask, [0.5], cuts)[0]
+    else:
+        filled = quantiles(imputer, columns, mask, [0.5])[0]
     filled = imputer.fill(columns, mask, {**filled, **imputer.encoding.nearest_settings(filled)})
     ordered = [v.name for v in imputer.schema.variables if v.family is Family.CUMULATIVE]
     if ordered:
@@ -105,17 +117,21 @@ def median(imputer: Imputer[Any], columns: Columns, mask: Mask) -> dict[str, NDA
 
 
 def _predicted_quantiles(
-    imputer: Imputer[Any], columns: Columns, mask: Mask, levels: Sequence[float]
+    imputer: Imputer[Any], columns: Columns, mask: Mask, levels: Sequence[float], by_trees: Collection[str] = ()
 ) -> dict[str, NDArray[Any]]:
-    """(levels, rows, …) per block of numbers or vectors, in standard units."""
-    blocks = [block.name for block in imputer.schema.standardised_blocks]
-    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in blocks}
+    """(levels, rows, …) per block of numbers or vectors, in standard units; of some variables, the median of trees."""
+    blocks = imputer.schema.standardised_blocks
+    parts: dict[str, list[NDArray[Any]]] = {block.name: [] for block in blocks}
     for _, batch in imputer.chunks(columns, mask, _WORK_PER_DRAW):
-        known = predict(imputer, batch, blocks)
-        for name in blocks:
-            estimate = known.numbers[name].estimate
-            ranks, every = (torch.full_like(estimate, level) for level in levels), range(estimate.shape[1])
-            parts[name].append(torch.stack([known.quantile(name, every, rank) for rank in ranks]).cpu().numpy())
+        known = predict(imputer, batch, [block.name for block in blocks], medians=by_trees)
+        for block in blocks:
+            estimate = known.numbers[block.name].estimate
+            ranks, every = (torch.full_like(estimate, level) for level in levels), range(len(block))
+            cuts = torch.stack([known.quantile(block.name, every, rank) for rank in ranks])
+            if by_trees and block in imputer.schema.number_blocks:
+                median = known.medians_of_trees(block).to(cuts)
+                cuts = torch.where(median.isnan(), cuts, median)
+            parts[block.name].append(cuts.cpu().numpy())
     return {name: np.concatenate(part, axis=1) for name, part in parts.items()}
 
 

@@ -31,7 +31,7 @@ def withheld_estimates(imputer: Imputer[Any], columns: Columns, mask: Mask, with
 
 def withheld_cells(imputer: Imputer[Any], batches: Sequence[Batch]) -> dict[str, Predictions]:
     """By block of numbers or vectors, of batches (1, B, …) with withheld cells."""
-    return joined([_predictions(imputer, batch, batch.usable, batch.mask) for batch in batches])
+    return joined([_predictions(imputer, batch, batch.usable, batch.mask, medians=True) for batch in batches])
 
 
 def known_cells(
@@ -46,17 +46,22 @@ def known_cells(
     return joined([_predictions(imputer, batch, visible, batch.usable) for batch, visible in shown])
 
 
-def _predictions(imputer: Imputer[Any], batch: Batch, visible: Tensor, known: Tensor) -> dict[str, Predictions]:
+def _predictions(
+    imputer: Imputer[Any], batch: Batch, visible: Tensor, known: Tensor, *, medians: bool = False
+) -> dict[str, Predictions]:
     """Of the known cells (1, B, M) that are not visible; vectors have a column an entry."""
     blocks = imputer.schema.standardised_blocks
-    predicted = predict(imputer, batch.with_mask(visible), [block.name for block in blocks]).numbers
+    wanted = [v.name for block in imputer.schema.number_blocks for v in block.variables] if medians else []
+    predicted = predict(imputer, batch.with_mask(visible), [block.name for block in blocks], medians=wanted)
     found = {}
     for block in blocks:
         hidden = (known & ~visible)[0][:, list(block.attributes)]
         x = batch.values[block.name][0]
         x = x[..., 0] if block.family is Family.INTERVAL else x
-        estimate, std, scale, x = (part.flatten(1) for part in (*predicted[block.name], x))
-        found[block.name] = Predictions(estimate, std, scale, x, hidden.repeat_interleave(block.width, dim=1))
+        estimate, std, scale, x = (part.flatten(1) for part in (*predicted.numbers[block.name], x))
+        by_trees = predicted.medians_of_trees(block) if medians and block in imputer.schema.number_blocks else None
+        hidden = hidden.repeat_interleave(block.width, dim=1)
+        found[block.name] = Predictions(estimate, std, scale, x, hidden, by_trees)
     return found
 
 

@@ -27,6 +27,7 @@ from vsae.model.latent_model import ModelT, Noise
 
 ArrayT = TypeVar("ArrayT", NDArray[np.float64], Tensor)
 CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
+_CACHE_NUMBERS = 2**21  # … and in a piece of one that a processor works through in its cache
 
 
 @dataclass
@@ -51,17 +52,31 @@ class Imputer(Generic[ModelT]):
     def device(self) -> torch.device:
         return self.model.device
 
-    def ranges(self, rows: int, draws: int = 1) -> Iterator[tuple[int, int]]:
+    def ranges(self, rows: int, draws: int = 1, numbers: int | None = None) -> Iterator[tuple[int, int]]:
         """(start, length) of chunks of bounded memory."""
-        size = max(1, CHUNK_NUMBERS // (self.model.config.members * draws * self.model.numbers_per_row))
+        size = max(1, (numbers or CHUNK_NUMBERS) // (self.model.config.members * draws * self.model.numbers_per_row))
         for start in range(0, rows, size):
             yield start, min(size, rows - start)
 
     def chunks(self, columns: Columns, mask: Mask, draws: int) -> Iterator[tuple[int, Batch]]:
         """(first row, batch that all members share)."""
-        data = self.encoding.encode(columns, mask)
+        return self.chunks_of(self.encoding.encode(columns, mask), draws)
+
+    def chunks_of(self, data: Batch, draws: int) -> Iterator[tuple[int, Batch]]:
+        """Likewise of rows (n, …) that are encoded."""
         for start, rows in self.ranges(data.rows, draws):
             yield start, data.take(slice(start, start + rows)).to(self.device).for_members()
+
+    def pieces(self, batch: Batch, draws: int) -> Iterator[Batch]:
+        """The rows of a chunk, some at a time: as many as a processor decodes without leaving its cache, or all on a
+        GPU, which would have to wait for the next."""
+        ranges = list(self.ranges(batch.rows, draws, _CACHE_NUMBERS))
+        if self.device.type == "cuda" or len(ranges) == 1:
+            yield batch
+            return
+        data = batch.as_data_set()
+        for start, rows in ranges:
+            yield data.take(slice(start, start + rows)).for_members()
 
     def shared_noise(self, draws: int | None) -> Noise:
         """The same for every row, so that a row's result depends on nothing but the row; from torch's own generator.
@@ -76,15 +91,18 @@ class Imputer(Generic[ModelT]):
         """Whether re-masking has taught the model to predict a cell from any others: then they can be drawn in turn."""
         return self.model.config.remask[1] > 0 and not self.model.importance_samples
 
-    def fill(self, columns: Columns, mask: Mask, imputed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Observed cells as they came, bit for bit; the others imputed, in the column's own dtype."""
-        out: dict[str, NDArray[Any]] = {}
+    def fill(
+        self, columns: Columns, mask: Mask, imputed: Mapping[str, NDArray[Any]], rows: NDArray[np.intp] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """Observed cells as they came, bit for bit; the others imputed, in the column's own dtype. What is imputed may
+        be of some rows alone, if no others miss anything, and of some variables."""
+        out = {variable.name: np.array(columns[variable.name]) for variable in self.schema.variables}
         for variable in self.schema.variables:
-            column = np.asarray(columns[variable.name])
-            observed = mask[:, self.schema.attribute_of[variable.name]]
-            filled, new = column.copy(), finite(variable.name, imputed[variable.name][~observed])
-            filled[~observed] = as_dtype(variable, new, column.dtype).reshape(-1, *column.shape[1:])
-            out[variable.name] = filled
+            if variable.name in imputed:
+                column, new = out[variable.name], imputed[variable.name]
+                missing = np.flatnonzero(~mask[:, self.schema.attribute_of[variable.name]])
+                new = finite(variable.name, new[missing if rows is None else np.searchsorted(rows, missing)])
+                column[missing] = as_dtype(variable, new, column.dtype).reshape(-1, *column.shape[1:])
         return out
 
 
@@ -94,9 +112,13 @@ class NoValue(ValueError):
 
 def finite(name: str, x: ArrayT) -> ArrayT:
     """The values or probabilities of a variable, if all of them are; a cell is never left empty without a word."""
-    if not (np.isfinite(x) if isinstance(x, np.ndarray) else torch.isfinite(x)).all():
+    if not _all_finite(x):
         raise NoValue(f"column {name!r}: the model gives no finite value, so it is damaged; fit it again")
     return x
+
+
+def _all_finite(x: NDArray[np.float64] | Tensor) -> bool:
+    return bool((np.isfinite(x) if isinstance(x, np.ndarray) else torch.isfinite(x)).all())
 
 
 def per_variable(block: Block, x: ArrayT) -> dict[str, ArrayT]:
@@ -112,7 +134,8 @@ def per_variable(block: Block, x: ArrayT) -> dict[str, ArrayT]:
         ends = np.cumsum([0, *block.sizes]).tolist()
         parts = [x[:, a:b] for a, b in pairwise(ends)]
     named = {variable.name: part for variable, part in zip(block.variables, parts, strict=True)}
-    if block.family in DISCRETE:  # NaN would be the first level; numbers are looked at where they become cells
+    # NaN would be the first level; numbers are looked at where they become cells
+    if block.family in DISCRETE and not _all_finite(x):
         for name, part in named.items():
             finite(name, part)
     return named

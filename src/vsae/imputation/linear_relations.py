@@ -115,7 +115,8 @@ class LinearRelations:
     def estimates(self, columns: Columns, mask: Mask, model: Estimates) -> dict[str, NDArray[np.float64]]:
         """The model's estimates, but for the missing cells that others determine."""
         found = self.determined(columns, mask)
-        return {**model, **self._where_sure(found, found.estimate, {name: model[name] for name in self.names})}
+        own = {name: model[name] for name in self.names if name in model}
+        return {**model, **self._where_sure(found, found.estimate, own)}
 
     def quantiles(
         self, columns: Columns, mask: Mask, ranks: Mapping[str, NDArray[np.float64]], model: Estimates

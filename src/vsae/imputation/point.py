@@ -6,8 +6,8 @@ Estimates use the same latent noise for every row: a row's result depends on not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from vsae.data.columns import Columns, Mask
 from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE, Block, Family
 from vsae.imputation.imputer import Imputer, per_variable
-from vsae.imputation.predictive import fill_of, predict
+from vsae.imputation.predictive import as_fill, predict
 from vsae.imputation.tilts import MASSES, RANKS, tilted_shares
 from vsae.model.latent_model import Draws, Noise
 from vsae.model.likelihoods import Gaussian, Vector
@@ -28,8 +28,20 @@ from vsae.model.likelihoods import Gaussian, Vector
 def impute(
     imputer: Imputer[Any], columns: Columns, mask: Mask, *, draws: int | None = None, weighted: bool | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Every missing cell filled with its mean (numbers) or mode (levels) over latent draws and members."""
-    return completed(imputer, columns, mask, estimates(imputer, columns, mask, draws=draws, weighted=weighted))
+    """Every missing cell filled with its mean (numbers) or mode (levels) over latent draws and members.
+
+    Rows that miss nothing are checked and copied, and variables that no row misses are not estimated.
+    """
+    data, rows = imputer.encoding.encode(columns, mask), np.flatnonzero(~mask.all(axis=1))
+    if not len(rows):
+        return imputer.fill(columns, mask, {})
+    some = _Rows(columns, mask, data)
+    if len(rows) < len(mask):
+        of_rows = {name: np.asarray(x)[rows] for name, x in columns.items()}
+        some = _Rows(of_rows, mask[rows], data.take(torch.from_numpy(rows)))
+    lossy, at = set(np.flatnonzero(~mask.all(axis=0)).tolist()), imputer.schema.attribute_of
+    only = [v.name for v in imputer.schema.variables if at[v.name] in lossy]
+    return imputer.fill(columns, mask, _point(imputer, _estimates(imputer, some, draws, weighted, only)), rows)
 
 
 def completed(
@@ -43,8 +55,23 @@ def estimates(
     imputer: Imputer[Any], columns: Columns, mask: Mask, *, draws: int | None = None, weighted: bool | None = None
 ) -> dict[str, NDArray[Any]]:
     """Per variable: means of numbers (n,) and vectors (n, d), probabilities of levels (n, levels)."""
-    noise = imputer.shared_noise(draws)
-    parts = [_estimate(imputer, batch, noise, weighted) for _, batch in imputer.chunks(columns, mask, noise.samples)]
+    return _estimates(imputer, _Rows(columns, mask, imputer.encoding.encode(columns, mask)), draws, weighted)
+
+
+class _Rows(NamedTuple):
+    """In natural and in standard units."""
+
+    columns: Columns
+    mask: Mask
+    data: Batch
+
+
+def _estimates(
+    imputer: Imputer[Any], rows: _Rows, draws: int | None, weighted: bool | None, only: Collection[str] | None = None
+) -> dict[str, NDArray[Any]]:
+    noise, (columns, mask, data) = imputer.shared_noise(draws), rows
+    chunks = imputer.chunks_of(data, noise.samples)
+    parts = [_estimate(imputer, batch, noise, weighted, only) for _, batch in chunks]
     out = imputer.calibration.estimates({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
     if imputer.tilts:
         out = _tilted(imputer, columns, mask, out)
@@ -52,33 +79,46 @@ def estimates(
 
 
 @torch.no_grad()
-def _estimate(imputer: Imputer[Any], batch: Batch, noise: Noise, weighted: bool | None) -> dict[str, NDArray[Any]]:
+def _estimate(
+    imputer: Imputer[Any], batch: Batch, noise: Noise, weighted: bool | None, only: Collection[str] | None
+) -> dict[str, NDArray[Any]]:
     """Averaged over draws and members: natural-unit means of numbers, probabilities of levels, by variable."""
-    with private_rng(0, imputer.device):
-        draws = imputer.model.draws(batch, noise, weighted)
+    parts = [_expected(imputer, piece, noise, weighted) for piece in imputer.pieces(batch, noise.samples)]
     found: dict[str, NDArray[Any]] = {}
     for block in imputer.schema.blocks:
-        found |= per_variable(block, _average(imputer, block.name, draws, noise.samples))
+        found |= per_variable(block, np.concatenate([part.natural[block.name] for part in parts]))
+    found = {name: x for name, x in found.items() if only is None or name in only}
     if imputer.blend is None:
         return found
-    said = imputer.blend.predict(batch, fill_of(imputer.schema, draws, noise.samples))
+    means = {name: torch.cat([part.means[name] for part in parts]) for name in parts[0].means}
+    said = imputer.blend.predict(batch, as_fill(imputer.schema, means), only)
     return imputer.blend.estimates(imputer.encoding, found, said)
 
 
-def _average(imputer: Imputer[Any], name: str, draws: Draws, samples: int) -> NDArray[Any]:
+class _Expected(NamedTuple):
+    """Averaged over draws and members, by block."""
+
+    means: dict[str, Tensor]  # of numbers in standard units; probabilities
+    natural: dict[str, NDArray[Any]]  # likewise, with numbers in natural units
+
+
+def _expected(imputer: Imputer[Any], batch: Batch, noise: Noise, weighted: bool | None) -> _Expected:
+    with private_rng(0, imputer.device):
+        draws = imputer.model.draws(batch, noise, weighted)
+    means = {name: draws.average(x.mean, noise.samples) for name, x in draws.data.items()}
+    return _Expected(means, {name: _natural(imputer, name, mean, draws, noise.samples) for name, mean in means.items()})
+
+
+def _natural(imputer: Imputer[Any], name: str, mean: Tensor, draws: Draws, samples: int) -> NDArray[Any]:
     distribution, encoding = draws.data[name], imputer.encoding
-
-    def mean(x: Tensor) -> NDArray[Any]:
-        return draws.average(x, samples).cpu().numpy()
-
     if not isinstance(distribution, Gaussian | Vector):
-        return mean(distribution.mean)
+        return mean.cpu().numpy()
     if encoding.affine(name):  # the mean may be taken first
-        return encoding.expected(name, mean(distribution.mean), np.zeros(()))
+        return encoding.expected(name, mean.cpu().numpy(), np.zeros(()))
     # not as wide as draws: where a bound is the value of most cells, a mean was trained to go with its own σ
     loc, scale = (x.flatten(0, 1).cpu().numpy() for x in (distribution.mean, distribution.scale))
-    natural = torch.from_numpy(encoding.expected(name, loc, scale))
-    return mean(natural.unflatten(0, distribution.mean.shape[:2]).to(imputer.device))
+    natural = torch.from_numpy(encoding.expected(name, loc, scale)).unflatten(0, distribution.mean.shape[:2])
+    return draws.average(natural.to(imputer.device), samples).cpu().numpy()
 
 
 def _tilted(
@@ -86,12 +126,12 @@ def _tilted(
 ) -> dict[str, NDArray[Any]]:
     """Estimates of missing cells as their own values make them missing: see tilts.py."""
     out, schema = dict(found), imputer.schema
-    for name, factor in imputer.tilts.levels.items():
+    for name, factor in ((n, f) for n, f in imputer.tilts.levels.items() if n in found):
         missing = ~mask[:, schema.attribute_of[name]]
         out[name] = np.where(missing[:, None], tilted_shares(found[name], factor), found[name])
     tilted, beyond = imputer.tilts.numbers, imputer.tilts.thresholds
     for block in schema.number_blocks:
-        names = [v.name for v in block.variables]
+        names = [v.name if v.name in found else "" for v in block.variables]
         if not {*tilted, *beyond}.isdisjoint(names):
             parts = [_means(imputer, batch, block) for _, batch in imputer.chunks(columns, mask, len(RANKS))]
             hidden, observed = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -119,10 +159,13 @@ def _means(imputer: Imputer[Any], batch: Batch, block: Block) -> tuple[NDArray[n
 def _point(imputer: Imputer[Any], found: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     out: dict[str, NDArray[Any]] = {}
     for block in imputer.schema.blocks:
-        x = [found[variable.name] for variable in block.variables]
+        x = {variable.name: found[variable.name] for variable in block.variables if variable.name in found}
         if block.family in DISCRETE:
-            x = [share.argmax(axis=1) for share in x]
+            x = {name: share.argmax(axis=1) for name, share in x.items()}
         elif block.family is Family.INTERVAL:
-            x = list(imputer.encoding.admissible(block.name, np.stack(x, axis=1)).T)
-        out |= {variable.name: values for variable, values in zip(block.variables, x, strict=True)}
+            nothing = np.zeros(len(next(iter(x.values()), ())))
+            every = np.stack([x.get(variable.name, nothing) for variable in block.variables], axis=1)
+            values = imputer.encoding.admissible(block.name, every).T
+            x = {v.name: column for v, column in zip(block.variables, values, strict=True) if v.name in x}
+        out |= x
     return out

@@ -8,7 +8,7 @@ say. Draws, intervals and medians are its quantiles.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from torch import Tensor
 from vsae.data.batch import Batch
 from vsae.data.randomness import private_rng
 from vsae.data.schema import DISCRETE, Block, Schema
+from vsae.imputation.blend import Said
 from vsae.imputation.calibration import Calibration
 from vsae.imputation.imputer import Imputer, per_variable
 from vsae.imputation.residual_quantiles import Moments
@@ -40,6 +41,16 @@ class Predictive:
     calibration: Calibration
     slopes: Mapping[str, Tensor]  # of blocks that are tilted, ([B, ]variables): see tilts.py
     beyond: Mapping[str, Mapping[int, Beyond]]  # by block, of variables that are cut off: see thresholds.py
+    by_trees: Mapping[str, Said] = field(default_factory=dict)  # by variable, medians of trees, if they are wanted
+
+    def medians_of_trees(self, block: Block) -> Tensor:
+        """(B, variables), NaN where there is none."""
+        out = torch.full_like(self.numbers[block.name].estimate, torch.nan)
+        for j, variable in enumerate(block.variables):
+            if variable.name in self.by_trees:
+                rows, value = self.by_trees[variable.name]
+                out[rows, j] = value.to(out)
+        return out
 
     def quantile(self, name: str, variables: Sequence[int], rank: Tensor, chance: Tensor | None = None) -> Tensor:
         """The values of some variables of a block at ranks (…, B, variables[, d])."""
@@ -73,10 +84,11 @@ def predict(
     *,
     attributes: Collection[int] | None = None,
     missing: bool = True,
+    medians: Collection[str] = (),
 ) -> Predictive:
     """For rows (1, B, …), what their mask shows being known; of some blocks, and only some of their attributes, if
     others are not looked at. As cells are that are missing, or, if they are not, as observed ones are: the two differ
-    where a column masks itself."""
+    where a column masks itself. Trees are asked for `medians` of some variables, too."""
     noise = imputer.shared_noise(_LATENT_DRAWS)
     blocks = [block for block in imputer.schema.blocks if only is None or block.name in only]
     by_trees = set() if imputer.blend is None else _names(blocks, attributes).intersection(imputer.blend.weight)
@@ -93,25 +105,32 @@ def predict(
         if block.family in DISCRETE:
             shares = per_variable(block, draws.average(draws.data[block.name].mean, noise.samples).cpu().numpy())
             levels |= {name: share for name, share in shares.items() if name in wanted}
+    middle: dict[str, Said] = {}
     if imputer.blend is not None and by_trees:
-        said = imputer.blend.predict(batch, fill_of(imputer.schema, draws, noise.samples), by_trees)
+        fill = fill_of(imputer.schema, draws, noise.samples)
+        said = imputer.blend.predict(batch, fill, by_trees)
+        middle = imputer.blend.predict(batch, fill, by_trees.intersection(medians), median=True) if medians else {}
         numbers = imputer.blend.moments(imputer.schema, numbers, said)
         levels = imputer.blend.probabilities(levels, said)
     levels, tilts = imputer.calibration.estimates(levels), imputer.tilts if missing else Tilts()
     of_blocks = {block.name: tilts.slopes([v.name for v in block.variables]) for block in blocks}
     slopes = {name: slope for name, slope in of_blocks.items() if slope is not None}
     beyond = _beyond(imputer.schema, batch, tilts, blocks)
-    return Predictive(numbers, tilts.of_levels(levels), imputer.calibration, slopes, beyond)
+    return Predictive(numbers, tilts.of_levels(levels), imputer.calibration, slopes, beyond, middle)
 
 
 def fill_of(schema: Schema, draws: Draws, samples: int) -> Fill:
     """What the model expects, for trees to read."""
-    numbers = [draws.average(draws.data[block.name].mean, samples) for block in schema.number_blocks]
+    return as_fill(schema, {name: draws.average(x.mean, samples) for name, x in draws.data.items()})
+
+
+def as_fill(schema: Schema, means: Mapping[str, Tensor]) -> Fill:
+    """Means by block, in standard units, and probabilities."""
+    numbers = [means[block.name] for block in schema.number_blocks]
     levels: dict[str, Tensor] = {}
     for block in schema.blocks:
         if block.family in DISCRETE:
-            share = draws.average(draws.data[block.name].mean, samples)
-            levels |= per_variable(block, share)
+            levels |= per_variable(block, means[block.name])
     return Fill(torch.cat(numbers, dim=1) if numbers else torch.zeros(0), levels)
 
 

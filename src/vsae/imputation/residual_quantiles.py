@@ -132,6 +132,7 @@ class Predictions(NamedTuple):
     scale: Tensor
     x: Tensor
     cells: Tensor  # bool: those that were hidden
+    by_trees: Tensor | None = None  # medians of trees, if they are wanted; NaN where there is none
 
     def column(self, j: int) -> tuple[Tensor, Tensor, Tensor]:
         """Estimates, σ and truth of the hidden cells of a column, (cells,) each."""
@@ -152,7 +153,9 @@ class Predictions(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[Predictions]) -> Predictions:
-        return cls(*map(torch.cat, zip(*parts, strict=True)))
+        estimate, std, scale, x, cells = (torch.cat(some) for some in zip(*(part[:5] for part in parts), strict=True))
+        by_trees = [part.by_trees for part in parts if part.by_trees is not None]
+        return cls(estimate, std, scale, x, cells, torch.cat(by_trees) if by_trees else None)
 
 
 def fit_residuals(

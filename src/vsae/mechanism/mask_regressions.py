@@ -9,7 +9,7 @@ draws follow from the rest of the row, and its own value adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ _FARTHEST = 4.0  # standard deviations
 _MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 2000, 500, 150_000  # that are drawn to fit them: bounds the time
 _MOST_DRAWS = 5  # of few rows
 _WIDE, _TURNS_OF_WIDE = 256, 8  # columns, of which more are drawn together: a regression has few of them
+_AT_ONCE = 64  # attributes whose scores are one product
 _LEAST_STD = 1e-6
 _LEAST = 1e-300  # probability
 _NEVER = 30.0  # log odds of a column that never misses a cell are as far below 0
@@ -59,13 +60,13 @@ class MaskRegressions:
         z = (every - mean) / std
         count, overlap = (~mask).sum(axis=0), _overlap(z[: len(mask)])
         found = cls(levels, np.zeros(len(schema)), np.zeros((len(schema), x.shape[1])), np.zeros((len(schema),) * 2))
-        for i, y in enumerate(missing.T):
+        for i, (y, score) in enumerate(zip(missing.T, _scores(missing, z), strict=True)):
             if not _FEWEST_CELLS <= count[i] <= len(mask) - _FEWEST_CELLS:
                 with np.errstate(divide="ignore"):
                     found.intercept[i] = np.clip(np.log(count[i]) - np.log(len(mask) - count[i]), -_NEVER, _NEVER)
                 continue
-            score = ((y - y.mean()) @ z)[: x.shape[1] + i] / len(tables)
-            kept = np.sort(np.argsort(-np.abs(score), kind="stable")[:_MOST_REGRESSORS])
+            score = score[: x.shape[1] + i] / len(tables)
+            kept = _largest(np.abs(score), _MOST_REGRESSORS)
             ridge = _ridge(score, len(mask) * y.mean() * (1 - y.mean()), overlap)
             beta = fit_logistic(z[:, kept], y, ridge * len(tables))
             slope = np.zeros(z.shape[1])
@@ -111,6 +112,22 @@ class MaskRegressions:
     def to_arrays(self) -> dict[str, NDArray[np.float64]]:
         """All but the levels."""
         return {"intercept": self.intercept, "values": self.values, "masks": self.masks}
+
+
+def _scores(y: NDArray[np.float64], z: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    """Of slopes at 0, in a regression of each y (n, M) on all z (n, p): (p,) each, many of them as one product."""
+    for start in range(0, y.shape[1], _AT_ONCE):
+        some = y[:, start : start + _AT_ONCE]
+        yield from (some - some.mean(axis=0)).T @ z
+
+
+def _largest(x: NDArray[np.float64], number: int) -> NDArray[np.int64]:
+    """Where the largest numbers are, in order.
+
+    >>> _largest(np.array([0.2, 0.9, 0.1, 0.5]), 2)
+    array([1, 3])
+    """
+    return np.arange(len(x)) if len(x) <= number else np.sort(np.argpartition(-x, number)[:number])
 
 
 def _ridge(score: NDArray[np.float64], information: float, overlap: float = 1.0) -> float:

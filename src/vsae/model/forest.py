@@ -21,8 +21,8 @@ from vsae.data.batch import Batch
 from vsae.data.schema import DISCRETE, Schema, Variable
 
 MOST_LEVELS = 64  # of a variable that is predicted, or asked about
-_AT_ONCE = 2**20  # rows that walk, times trees
-_STRIDE = 4  # questions between two looks at who has arrived
+_AT_ONCE = 2**17  # walks: what is known of them stays in the processor's cache
+_STRIDE = 8  # questions between two looks at which rows have arrived
 
 
 class Fill(NamedTuple):
@@ -37,28 +37,36 @@ class Inputs:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.numbers = [i for block in schema.number_blocks for i in block.attributes]
-        self.levels = [
-            (block.name, j, variable, i)
-            for block in schema.blocks
-            if block.family in DISCRETE
-            for j, (variable, i) in enumerate(zip(block.variables, block.attributes, strict=True))
+        self.numbers = torch.tensor([i for block in schema.number_blocks for i in block.attributes], dtype=torch.long)
+        self.blocks = [block for block in schema.blocks if block.family in DISCRETE]
+        codes = [pair for block in self.blocks for pair in zip(block.variables, block.attributes, strict=True)]
+        levels = [
+            (place, level, i)
+            for place, (variable, i) in enumerate(codes)
             if variable.size <= MOST_LEVELS
+            for level in range(variable.size)
         ]
-        widths = [1 if variable.size == 2 else variable.size for _, _, variable, _ in self.levels]
-        owner = [i for (*_, i), width in zip(self.levels, widths, strict=True) for _ in range(width)]
-        self.attribute = torch.tensor([*self.numbers, *owner])  # of each column
+        self.names = [variable.name for variable, _ in codes if variable.size <= MOST_LEVELS]
+        place, level, owner = torch.tensor(levels, dtype=torch.long).view(-1, 3).T
+        of_two = torch.tensor([codes[j][0].size == 2 for j in place.tolist()], dtype=torch.bool)
+        self.kept = (~of_two | (level == 1)).nonzero()[:, 0]  # of all levels, which have columns
+        self.place, self.level, self.owner = (x[self.kept] for x in (place, level, owner))
+        self.attribute = torch.cat([self.numbers, self.owner])  # of each column
 
     def __call__(self, batch: Batch, fill: Fill) -> Tensor:
         """Rows (n, …) as they are shown, filled: (n, columns)."""
-        parts = []
-        if self.numbers:
+        parts, device = [], batch.mask.device
+        numbers, kept, place, level, owner = (
+            x.to(device) for x in (self.numbers, self.kept, self.place, self.level, self.owner)
+        )
+        if len(numbers):
             x = batch.numbers(self.schema.number_blocks)
-            parts.append(torch.where(batch.mask[:, self.numbers], x, fill.numbers.to(x)))
-        for block, j, variable, i in self.levels:
-            shown = F.one_hot(batch.values[block][:, j], variable.size).float()
-            share = torch.where(batch.mask[:, i, None], shown, fill.levels[variable.name].to(shown))
-            parts.append(share[:, 1:] if variable.size == 2 else share)
+            parts.append(torch.where(batch.mask.index_select(1, numbers), x, fill.numbers.to(x)))
+        if len(place):
+            codes = torch.cat([batch.values[block.name] for block in self.blocks], dim=1)
+            shown = (codes.index_select(1, place) == level).float()
+            share = torch.cat([fill.levels[name] for name in self.names], dim=1).index_select(1, kept)
+            parts.append(torch.where(batch.mask.index_select(1, owner), shown, share.to(shown)))
         return torch.cat(parts, dim=1)
 
 
@@ -73,19 +81,18 @@ class _Nodes(NamedTuple):
     def to(self, device: torch.device) -> _Nodes:
         return _Nodes(*(part.to(device) for part in self))
 
-    def leaves(self, inputs: Tensor, row: Tensor, root: Tensor) -> Tensor:
-        """Where rows (n,) of the inputs arrive that set out from nodes (n, T): (n, T)."""
-        first = (row * inputs.shape[1])[:, None].expand_as(root).flatten()
-        cells, node, arrived = inputs.flatten(), root.flatten(), root.flatten()
-        under_way = torch.arange(len(node), device=node.device)
+    def leaves(self, cells: Tensor, first: Tensor, node: Tensor) -> Tensor:
+        """Where rows arrive that begin at places `first` (w,) of the cells and set out from nodes (w,): (w,)."""
+        arrived, under_way = node, torch.arange(len(node), device=node.device)
         while len(under_way):
             for _ in range(_STRIDE):
+                before = node
                 cell = cells.index_select(0, first + self.column.index_select(0, node))
                 node = self.next.index_select(0, node) + (cell > self.threshold.index_select(0, node))
             arrived = arrived.index_copy(0, under_way, node)
-            going = (self.leaf.index_select(0, node) < 0).nonzero()[:, 0]
+            going = (node != before).nonzero()[:, 0]
             under_way, node, first = (x.index_select(0, going) for x in (under_way, node, first))
-        return self.leaf.index_select(0, arrived).view_as(root)
+        return self.leaf.index_select(0, arrived)
 
 
 @dataclass(frozen=True)
@@ -123,32 +130,42 @@ class Forest:
     def _nodes(self) -> _Nodes:
         is_leaf, own = self.next < 0, torch.arange(len(self.next))
         return _Nodes(
-            self.column.long(),
+            self.column.int(),
             torch.where(is_leaf, torch.inf, self.threshold),
-            torch.where(is_leaf, own, self.next),
-            torch.where(is_leaf, -1 - self.next, -1).long(),
+            torch.where(is_leaf, own, self.next).int(),
+            torch.where(is_leaf, -1 - self.next, -1).int(),
         )
 
     def part(self, trees: slice) -> Forest:
         """Some trees of each variable."""
         return replace(self, roots=self.roots[:, trees])
 
-    def predict(self, inputs: Tensor, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """By variable, of some rows of the inputs, their numbers: means (n,) in standard units, shares (n, levels)."""
+    def predict(self, inputs: Tensor, rows: Mapping[str, Tensor], *, median: bool = False) -> dict[str, Tensor]:
+        """By variable, of some rows of the inputs, their numbers: means (n,) in standard units, shares (n, levels).
+
+        Of numbers, the `median` of what trees say, which is a value of some tree, in the place of the mean. All rows
+        walk down one tree before the next, so that its nodes are at hand.
+        """
         wanted = [f for f, variable in enumerate(self.found) if variable.name in rows]
         if not wanted:
             return {}
-        device = inputs.device
-        place = [rows[self.found[f].name].to(device) for f in wanted]
-        sizes = [len(cells) for cells in place]
-        owner = torch.repeat_interleave(torch.tensor(wanted), torch.tensor(sizes))
-        row, root = torch.cat(place), self.roots[owner].long().to(device)
-        size, nodes = max(1, _AT_ONCE // self.roots.shape[1]), self._nodes.to(device)
-        leaf = torch.cat([nodes.leaves(inputs, *part) for part in zip(row.split(size), root.split(size), strict=True)])
+        device, trees, nodes = inputs.device, self.roots.shape[1], self._nodes.to(inputs.device)
+        short = torch.int32 if inputs.numel() < 2**31 else torch.int64
+        place = [(rows[self.found[f].name].to(device) * inputs.shape[1]).to(short) for f in wanted]
+        first = torch.cat([cells.repeat(trees) for cells in place])
+        roots = self.roots.int().to(device)
+        root = torch.cat([roots[f].repeat_interleave(len(cells)) for f, cells in zip(wanted, place, strict=True)])
+        walks, cells = zip(first.split(_AT_ONCE), root.split(_AT_ONCE), strict=True), inputs.flatten()
+        leaf = torch.cat([nodes.leaves(cells, *walk) for walk in walks]).split([trees * len(each) for each in place])
         out = {}
-        for f, cells in zip(wanted, leaf.split(sizes), strict=True):
+        for f, leaves in zip(wanted, leaf, strict=True):
             variable, (start, end) = self.found[f], self.starts[f : f + 2].tolist()
-            mean = F.embedding_bag(cells, self.values[start:end].to(device).view(-1, self.widths[f]), mode="mean")
+            values = self.values[start:end].to(device)
+            of_rows = leaves.view(trees, -1).T.contiguous()  # (n, trees)
+            if median and variable.family not in DISCRETE:
+                out[variable.name] = values[of_rows].median(dim=1).values
+                continue
+            mean = F.embedding_bag(of_rows, values.view(-1, self.widths[f]), mode="mean")
             out[variable.name] = mean if variable.family in DISCRETE else mean[:, 0]
         return out
 

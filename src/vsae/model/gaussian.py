@@ -112,7 +112,10 @@ class GaussianImputation(nn.Module):
     def forward(self, batch: Batch, features: Tensor | None) -> Tensor:
         seen = batch.mask[..., self.owner].float()
         x = (self.entries(batch, features) - self.centre) / self.scale * seen
-        return torch.where(seen > 0, x, _solve(self.covariance, x, seen, _SOLVER_STEPS) @ self.covariance)
+        # once trained, in double: rounding, which goes by the rows beside a row, would grow by the condition of Σ_oo
+        kind = x.dtype if self.training else torch.float64
+        weights = _solve(self.covariance.to(kind), x.to(kind), seen.to(kind), _SOLVER_STEPS).to(x.dtype)
+        return torch.where(seen > 0, x, weights @ self.covariance)
 
     @torch.no_grad()
     def conditional_std(self, mask: Tensor, block: str) -> Tensor:

@@ -66,13 +66,13 @@ class Draws(NamedTuple):
 
     def average(self, x: Tensor, samples: int, members: Sequence[int] | None = None) -> Tensor:
         """The mean of (E, samples·B, …) over draws, as they are weighted, and over members, all or some: (B, …)."""
-        x, weight = x.unflatten(1, (samples, -1)).double(), self.log_weight
+        x, weight = x.unflatten(1, (samples, -1)), self.log_weight
         if members is not None:
             x, weight = x[list(members)], None if weight is None else weight[list(members)]
         if weight is None:
-            return x.mean(dim=(0, 1))
+            return x.mean(dim=(0, 1), dtype=torch.float64)
         weight = torch.softmax(weight.double(), dim=1)  # (E, S, B)
-        return (x * weight.view(*weight.shape, *[1] * (x.dim() - 3))).sum(1).mean(0)
+        return (x.double() * weight.view(*weight.shape, *[1] * (x.dim() - 3))).sum(1).mean(0)
 
     def mean_of(self, distribution: Distribution) -> Tensor:
         """The mean of a block over weighted draws, (E, B, …); of the only draw where there are no weights."""

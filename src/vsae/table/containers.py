@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vsae.data.schema import repeated
 from vsae.table.backends import Backend, Column, Numpy
-from vsae.table.cells import objects, scalar
+from vsae.table.cells import Bools, Cells, objects, scalar
 from vsae.table.errors import TableError, library
 from vsae.table.frames import Arrow, Pandas, Polars
 
@@ -35,10 +35,24 @@ class View:
     n: int
     rebuild: Callable[[dict[Hashable, Column]], Any]
     plain: bool = False  # a 2-D array of numbers
+    _cells: dict[Hashable, tuple[tuple[Any, ...], Bools]] = field(default_factory=dict)  # codes, and what is missing
 
     @cached_property
     def backend(self) -> Backend:
         return BACKENDS[self.container]()
+
+    def cells(self, label: Hashable, codes: tuple[Any, ...]) -> Cells:
+        """Of a column: what is neither null nor one of the missing codes."""
+        found = self.backend.cells(self.columns[label], codes)
+        self._cells[label] = codes, ~found.observed
+        return found
+
+    def missing(self, label: Hashable, codes: tuple[Any, ...]) -> Bools:
+        """(n,), the others; as they were found, if the column has been looked at."""
+        known, missing = self._cells.get(label, (None, None))
+        if missing is None or known is not codes:
+            missing = self.backend.missing(self.columns[label], codes)
+        return missing
 
 
 def view_of(X: Any) -> View:

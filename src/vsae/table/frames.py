@@ -194,7 +194,8 @@ class Pandas(_Frames, HoldsArrays):
             cells = self._filled_codes(column.array, where, values.tolist())
         else:
             cells = column.array.copy()
-            cells[where] = self.new(values, column).array
+            of_text = isinstance(dtype, self.library.StringDtype)  # a series of one cell would take ten times as long
+            cells[where] = self.library.array(values, dtype=dtype) if of_text else self.new(values, column).array
         return self._like(column, cells)
 
     def _like(self, column: Column, cells: Any) -> Column:

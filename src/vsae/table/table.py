@@ -180,7 +180,7 @@ class Table:
             columns[plan.name] = plan.blank(view.n)
             if label not in view.columns:
                 continue
-            cells = view.backend.cells(view.columns[label], plan.missing_codes)
+            cells = view.cells(label, plan.missing_codes)
             x, oddities = plan.read(cells)
             usual = np.ones(len(x), dtype=np.bool_)
             for odd in oddities:
@@ -204,7 +204,7 @@ class Table:
                 changed[label] = self._new_column(view, plan, x, empty)
                 continue
             column = view.columns[label]
-            missing = view.backend.missing(column, plan.missing_codes)
+            missing = view.missing(label, plan.missing_codes)
             where = np.flatnonzero(missing & ~empty)
             if plan.shape is not None:
                 if len(where):

@@ -128,6 +128,6 @@ def clip_members(gradient: Tensor, limit: float | None) -> Tensor:
             [0.3000, 0.4000]]))
     """
     norm = torch.linalg.vector_norm(gradient, dim=1)
-    if limit is not None:
+    if limit is not None and (norm.is_cuda or bool((norm > limit).any())):  # a GPU would have to be waited for
         gradient.mul_((limit / norm).clamp_max(1.0)[:, None])
     return norm

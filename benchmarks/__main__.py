@@ -17,6 +17,7 @@ COMMANDS = {
     "sizes": ("benchmarks.sizes", "Small, wide and long tables: what the default spends on them and how well it does."),
     "paper": ("benchmarks.paper.jobs", "The tables and figures of the paper."),
     "gain": ("benchmarks.paper.gain", "GAIN's protocol on a table that it has figures for."),
+    "miwae": ("benchmarks.paper.miwae", "MIWAE's protocol on tables that it has figures for."),
     "ablation": ("benchmarks.ablation", "The default recipe with one ingredient changed at a time."),
     "peers": ("benchmarks.peers.jobs", "Other imputers on the same missing cells."),
     "sharp": ("benchmarks.sharp.jobs", "Tables with edges, to choose settings by: ours beside boosting and forests."),

@@ -69,17 +69,17 @@ def measured(table: str, method: str, seed: int) -> Row:
     given = np.where(mask, x, np.nan)
     row: Row = {"table": table, "method": method, "seed": seed, "rows": len(x), "machine": machine()}
     if method in PEERS:
-        return row | {"rmse": {method: rmse(x, mask, _imputed_by_others(method, given, seed))}}
+        return row | {"rmse": {method: rmse(x, mask, imputed_by_others(method, given, seed))}}
     if method in PRINTED:
         began = time.process_time()
-        filled = _imputed_by_baseline(method, given, seed)
+        filled = imputed_by_baseline(method, given, seed)
         return row | {"rmse": {method: rmse(x, mask, filled)}, "seconds": time.process_time() - began}
     answers = _ours(given, OURS[method], seed)
     scores = {answer: rmse(x, mask, filled) for answer, (filled, _) in answers.items()}
     return row | {"rmse": scores, "on": {answer: on for answer, (_, on) in answers.items()}}
 
 
-def _imputed_by_others(method: str, given: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+def imputed_by_others(method: str, given: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
     if method == "mean":
         return np.where(np.isnan(given), np.nanmean(given, axis=0), given)
     from sklearn.ensemble import RandomForestRegressor
@@ -93,7 +93,7 @@ def _imputed_by_others(method: str, given: NDArray[np.float64], seed: int) -> ND
     return np.asarray(chain.fit_transform(given))
 
 
-def _imputed_by_baseline(method: str, given: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+def imputed_by_baseline(method: str, given: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
     names = [f"x{j}" for j in range(given.shape[1])]
     schema, mask = Schema([real(name) for name in names]), ~np.isnan(given)
     columns = dict(zip(names, given.T, strict=True))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.markup import MADE, markdown
-from benchmarks.paper import gain, printed
+from benchmarks.paper import gain, miwae, printed
 from benchmarks.paper.board import NAMES, ORDER, TABLE1, TRIVIAL, WEIGHTED, Board, Column, Errors, best_of
 from benchmarks.paper.claims import claims
 from benchmarks.paper.family import beaten, seconds_table
@@ -318,7 +318,7 @@ gets a constant z, and no mask, gives constants: at best the mean and the mode.
 
 {idle_latents(board)}
 
-{gain.section(results)}## The paper's claims
+{gain.section(results)}{miwae.section(results)}## The paper's claims
 
 {claims(board) or NOT_RUN}
 

@@ -16,12 +16,11 @@ from vsae.data.schema import DISCRETE, Schema
 from vsae.fitting.growth import FOLDS, Grown, Known, grow
 from vsae.imputation.blend import USUAL_OF_LEVELS, Blend, Cells, Said, ask, fit_weights
 from vsae.imputation.imputer import Imputer
-from vsae.imputation.predictive import Predictive, fill_of, predict
+from vsae.imputation.predictive import LATENT_DRAWS, Predictive, fill_of, predict
 from vsae.imputation.residual_quantiles import Moments, Predictions
 from vsae.model.forest import Fill
 
 _MOST_VARIABLES = 200  # beyond, trees would take longer than the networks
-_LATENT_DRAWS = 2  # mirrored, so that their mean is that of many
 _ENOUGH_TO_WEIGH = 20  # trees; more are wanted of the forest that is kept
 _LEANING_OF_MEDIANS = 30.0  # cells
 
@@ -124,10 +123,10 @@ def _grow(imputer: Imputer[Any], data: Batch, trees: int, seed: int, only: Colle
 @torch.no_grad()
 def _filling(imputer: Imputer[Any], rows: Batch) -> Fill:
     """What the model expects in rows (n, …)."""
-    noise, parts = imputer.shared_noise(_LATENT_DRAWS), []
-    for start, length in imputer.ranges(rows.rows, noise.samples):
+    noise, parts = imputer.shared_noise(LATENT_DRAWS), []
+    for piece in imputer.pieces_of(rows, noise.samples):
         with private_rng(0, imputer.device):
-            draws = imputer.model.draws(rows.take(slice(start, start + length)).for_members(), noise)
+            draws = imputer.model.draws(piece, noise)
         parts.append(fill_of(imputer.schema, draws, noise.samples))
     names = parts[0].levels
     levels = {name: torch.cat([part.levels[name] for part in parts]) for name in names}

@@ -23,7 +23,7 @@ from vsae.model.forest import MOST_LEVELS, Fill, Forest, Inputs
 
 FOLDS = 5  # of rows; a tree grows on all but one of them
 _MOST_ROWS, _MOST_ROWS_OF_A_TREE = 4096, 2048
-_MOST_FILLINGS = 12  # of all rows by the model
+_MOST_FILLINGS = 8  # of all rows by the model
 _MOST_COLUMNS = 64  # that a node chooses among
 _MOST_LEAVES = 2**20  # of the forest
 _FEWEST_CELLS = 10

@@ -34,6 +34,7 @@ from vsae.imputation import held_out
 from vsae.imputation.calibration import Blocks, Calibration, HeldOutPredictions
 from vsae.imputation.imputer import Imputer
 from vsae.imputation.linear_relations import LinearRelations
+from vsae.imputation.predictive import LATENT_DRAWS
 from vsae.imputation.shrinkage import trivial_estimates
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import LatentModel, ModelT, resolve_device
@@ -332,8 +333,7 @@ def _calibration_batches(imputer: Imputer[Any], data: Batch, seed: int, folds: i
         rows = rows[data.withheld[rows].any(1).sort(descending=True, stable=True).indices]
     numbers = sum(variable.entries for block in schema.standardised_blocks for variable in block.variables)
     most = min(_MOST_CALIBRATION_ROWS, max(64, _CALIBRATION_NUMBERS // (config.members * numbers))) // folds + 1
-    at_once = _affordable_rows(schema, config, most) // 8 + 1  # each has many ways and draws
-    return [data.take(some).for_members() for some in rows[:most].split(at_once)]
+    return list(imputer.pieces_of(data.take(rows[:most]), LATENT_DRAWS))
 
 
 # --- fit the prior

@@ -67,6 +67,11 @@ class Imputer(Generic[ModelT]):
         for start, rows in self.ranges(data.rows, draws):
             yield start, data.take(slice(start, start + rows)).to(self.device).for_members()
 
+    def pieces_of(self, data: Batch, draws: int) -> Iterator[Batch]:
+        """Rows (n, …) that are encoded, in the pieces of their chunks."""
+        for _, chunk in self.chunks_of(data, draws):
+            yield from self.pieces(chunk, draws)
+
     def pieces(self, batch: Batch, draws: int) -> Iterator[Batch]:
         """The rows of a chunk, some at a time: as many as a processor decodes without leaving its cache, or all on a
         GPU, which would have to wait for the next."""

@@ -29,7 +29,7 @@ from vsae.model.forest import Fill
 from vsae.model.latent_model import Draws, LatentModel
 from vsae.model.likelihoods import Gaussian, Vector
 
-_LATENT_DRAWS = 2  # mirrored, so that their mean is that of many
+LATENT_DRAWS = 2  # mirrored, so that their mean is that of many
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def predict(
     """For rows (1, B, …), what their mask shows being known; of some blocks, and only some of their attributes, if
     others are not looked at. As cells are that are missing, or, if they are not, as observed ones are: the two differ
     where a column masks itself. Trees are asked for `medians` of some variables, too."""
-    noise = imputer.shared_noise(_LATENT_DRAWS)
+    noise = imputer.shared_noise(LATENT_DRAWS)
     blocks = [block for block in imputer.schema.blocks if only is None or block.name in only]
     by_trees = set() if imputer.blend is None else _names(blocks, attributes).intersection(imputer.blend.weight)
     with private_rng(0, imputer.device):

@@ -69,6 +69,24 @@ def test_not_miwae_recovers_the_mean_of_a_self_masked_gaussian_that_miwae_misses
     assert abs(of_a) < 0.3
 
 
+def test_what_hides_above_a_threshold_is_filled_beyond_all_that_was_seen():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=600)
+    columns = {"a": a, "b": 0.9 * a + 0.3 * rng.normal(size=600)}
+    mask = np.stack([np.ones(600, dtype=bool), columns["b"] < 0], axis=1)
+    schema, hidden = Schema([real("a"), real("b")]), ~mask[:, 1]
+
+    def filled(name: str):
+        fitted = fit_baseline(BASELINES[name], schema, columns, mask, config_of(name, steps=600), seed=0)
+        return fitted.impute(columns, mask)["b"][hidden]
+
+    most = columns["b"][mask[:, 1]].max()
+    assert filled("MIWAE").max() <= most + 1e-6
+    known = filled("not-MIWAE known")
+    assert known.mean() > 0.3  # of .73
+    assert (known > most).mean() > 0.8
+
+
 def test_a_mask_that_may_depend_on_other_columns_explains_self_masking_away():
     """Why the linear and the neural one need not recover that mean: with P(m | a) and the observed cells' own p(b | a)
     nothing hides by its value, and the likelihood of what is seen is all but the same."""

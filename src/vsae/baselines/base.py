@@ -36,6 +36,7 @@ class Baseline(LatentModel):
     settings: ClassVar[Mapping[str, Any]] = {}  # over those of the `paper` preset
     takes_images: ClassVar[bool] = True
     has_draws: ClassVar[bool] = True  # or else it knows of nothing but the best estimate of a cell
+    reaches_beyond: ClassVar[bool] = False  # whether missing cells may lie where no value was seen
     grows: ClassVar[bool] = True  # is widened until it has VSAE's size, which follows the table's
 
     @abstractmethod

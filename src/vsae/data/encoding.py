@@ -112,6 +112,13 @@ class Encoding:
                 exact[name] = np.where(among.all(axis=0)[:, None], exact[name], np.nan)
         return replace(self, low=low, high=high, decimals=decimals, settings=exact)
 
+    def reaching_beyond(self) -> Encoding:
+        """The same units, where estimates may lie as far beyond the values seen as these lie apart: for a model that
+        knows why cells are missing, as those that hide by their value may lie where none was seen."""
+        span = {name: self.high[name] - low for name, low in self.low.items()}
+        low = {name: x - span[name] for name, x in self.low.items()}
+        return replace(self, low=low, high={name: x + span[name] for name, x in self.high.items()})
+
     def encode(self, columns: Columns, mask: Mask) -> Batch:
         """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""
         check_mask(self.schema, mask)

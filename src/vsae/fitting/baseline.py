@@ -42,7 +42,8 @@ def fit_baseline(
     states = TrainingStates.beside(checkpoint_path)
     data = FitData.of(schema, columns, mask, config, device)
     model, parts = split(kind, data, config, seed)
-    fitted = FittedBaseline(model, data.encoding)
+    encoding = data.encoding.reaching_beyond() if kind.reaches_beyond else data.encoding
+    fitted = FittedBaseline(model, encoding)
     with kept_if_diverged(fitted):
         fitted.history = train(
             model, parts.training, parts.held_out,

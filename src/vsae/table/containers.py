@@ -94,7 +94,7 @@ def _view_pandas(X: Any) -> View:
         added = [label for label in changed if label not in place]
         out = X.set_axis(range(len(labels)), axis=1) if added else X.set_axis(X.columns, axis=1)
         for label, column in changed.items():
-            cells = column if column.index is X.index else column.set_axis(X.index)
+            cells = column if column.index.is_(X.index) else column.set_axis(X.index)
             if label in place:
                 out.isetitem(place[label], cells)
             else:

@@ -202,6 +202,10 @@ class Pandas(_Frames, HoldsArrays):
         return self._like(column, cells)
 
     def _like(self, column: Column, cells: Any) -> Column:
+        """The cells as they are, which a frame takes as well, unless it would guess at their dtype: a series of one
+        cell takes as long as all else that is done with it."""
+        if cells.dtype != object:
+            return cells
         return self.library.Series(cells, index=column.index, name=column.name, dtype=cells.dtype, copy=False)
 
     def _filled_codes(self, cells: Any, where: NDArray[np.int64], values: list[Any]) -> Any:

@@ -203,8 +203,9 @@ def _exponents(
     found = none
     for _ in range(_NEWTON_STEPS):
         share = _softmax(logs @ found)
-        mean = np.einsum("nk,nkp->np", share, logs)
-        square = np.einsum("n,nk,nkp,nkq->pq", count, share, logs, logs, optimize=True)
+        weighted = share[:, :, None] * logs
+        mean = weighted.sum(axis=1)
+        square = (count[:, None, None] * weighted).reshape(-1, 2).T @ logs.reshape(-1, 2)
         gradient = count @ (true - mean) - _LEANING_LEVELS * (found - none)
         curvature = square - (mean.T * count) @ mean + _LEANING_LEVELS * np.eye(2)
         free = np.where(gradient > 0, found < 1, found > 0)

@@ -75,7 +75,7 @@ def _estimates(
     only: Collection[str] | None = None,
     scaled: Collection[str] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Of all variables or `only` some; of all with levels or some, probabilities that are right as often as they say."""
+    """Of all variables or `only` some; probabilities of all or `scaled` some are right as often as they say."""
     noise, (columns, mask, data) = imputer.shared_noise(draws), rows
     chunks = imputer.chunks_of(data, noise.samples)
     parts = [_estimate(imputer, batch, noise, weighted, only) for _, batch in chunks]

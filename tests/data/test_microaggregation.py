@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vsae.data.microaggregation import FEWEST, ends, microaggregated, quantiles
+from vsae.data.microaggregation import FEWEST, _groups, ends, microaggregated, quantiles
 
 COLUMNS = {
     "distinct": lambda rng: rng.normal(size=83),
@@ -51,3 +51,22 @@ def test_the_ends_are_of_several_cells():
     assert low == pytest.approx(0.0, abs=1e-9)
     assert 500 < high < 1000
     assert ends(np.array([3.0, 3.0])) == (3.0, 3.0)
+
+
+def test_groups_rise_and_are_of_as_many_cells_as_there_are():
+    """Between two values of k cells, neighbours are put together until they are k, or all that lie there."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        count = rng.integers(1, 8, rng.integers(1, 30))
+        own = count >= 5
+        group = _groups(own, count, 5)
+        assert group[0] == 0
+        assert set(np.diff(group)) <= {0, 1}
+        size = np.bincount(group, weights=count)
+        for i, g in enumerate(group):
+            if own[i]:
+                assert (group == g).sum() == 1
+            elif size[g] < 5:  # alone between two others, or at an end
+                before, after = own[: i + 1][group[: i + 1] != g][-1:], own[i:][group[i:] != g][:1]
+                assert before.all()
+                assert after.all()

@@ -171,6 +171,21 @@ def test_point_of_a_level_is_its_likeliest(fitted):
     assert np.array_equal(filled["town"][hole], shares["town"].argmax(1)[hole])
 
 
+def test_probabilities_are_scaled_only_where_they_are_asked_for(fitted, monkeypatch):
+    model, columns, mask = fitted
+    whole, asked = model.impute(columns, mask), []
+    estimates = type(model.calibration).estimates
+
+    def noted(calibration, found, scaled=None):
+        asked.append(scaled)
+        return estimates(calibration, found, scaled)
+
+    monkeypatch.setattr(type(model.calibration), "estimates", noted)
+    assert equal(model.impute(columns, mask), whole)
+    model.probabilities(columns, mask)
+    assert asked == [model.tilts.levels, None]
+
+
 def test_no_mask_model_no_masks():
     columns, mask = rows_of(SCHEMA, 60)
     model = fit(SCHEMA, columns, mask, QUICK.replace(mask_modelling=False))

@@ -12,7 +12,7 @@ from vsae.data.schema import Schema, categorical, ordinal, real
 from vsae.fitting.fit import fit
 from vsae.fitting.fitted import FittedVSAE
 from vsae.imputation.platt_scaling import PlattScaling
-from vsae.imputation.shrinkage import Shrinkage
+from vsae.imputation.shrinkage import _LEANING_LEVELS, Shrinkage, _exponents, _logs, _softmax
 from vsae.model.config import VSAEConfig
 
 SCHEMA = Schema([real("useful"), real("noise"), categorical("clear", 3), categorical("coin", 2)])
@@ -222,3 +222,32 @@ def test_levels_are_drawn_as_often_as_is_stated():
         hidden, levels = ~mask[:, i], np.arange(stated[name].shape[1])
         drawn = (np.stack([table[name] for table in tables])[:, :, None] == levels).mean(axis=0)
         assert np.abs(drawn - stated[name])[hidden].mean() < 0.06  # .02 by chance; .10 to .13 if drawn as decoded
+
+
+def test_exponents_are_where_the_likelihood_is_greatest():
+    """A step to any side is worse, where cells count differently and the estimate is too sure."""
+    x, said = overconfident(300, 0)
+    frequency = np.array([0.5, 0.3, 0.2])
+    parts = [(x[:200], said[:200], 1.0), (x[200:], said[200:], 0.3)]
+
+    def value(at):
+        weights = np.array(at)
+        logs = [(np.log(_softmax(_logs(s, frequency) @ weights)[np.arange(len(y)), y]), c) for y, s, c in parts]
+        return sum(c * log.sum() for log, c in logs) - _LEANING_LEVELS / 2 * ((weights - [1, 0]) ** 2).sum()
+
+    (w, v), _ = _exponents(parts, frequency)
+    assert 0 < w < 1
+    for step in ([0.01, 0], [-0.01, 0], [0, 0.01]):
+        assert value((w, v)) > value((w + step[0], v + step[1]))
+
+
+def test_where_only_the_likeliest_level_is_asked_for_it_is_that_of_the_scaled_probabilities(cells):
+    estimates = cells[3]
+    shrinkage = Shrinkage.fit(SCHEMA, *cells)
+    plain, scaled = shrinkage(estimates, ()), shrinkage(estimates, {"coin"})
+    for name in ("clear", "coin"):
+        whole = shrinkage(estimates)[name]
+        assert not np.array_equal(plain[name], whole)
+        np.testing.assert_array_equal(plain[name].argmax(axis=1), whole.argmax(axis=1))
+    np.testing.assert_array_equal(scaled["coin"], shrinkage(estimates)["coin"])
+    np.testing.assert_array_equal(plain["useful"], shrinkage(estimates)["useful"])

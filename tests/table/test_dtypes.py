@@ -60,3 +60,29 @@ def test_16_bits_are_told_by_the_dtype():
     filled = table.decode(X, table.encode(X).columns)["photo"]
     assert filled[1].dtype == np.uint16
     assert write(pixels[None, 0], "HW", 65535)[0].max() == 200
+
+
+def test_a_row_alone_comes_back_as_it_does_among_others_and_shares_nothing_with_what_was_given():
+    n = 40
+    index = [f"row {i}" for i in range(n)]
+    X = pd.DataFrame(
+        {
+            "number": np.linspace(0.5, 9.5, n),
+            "text": pd.Series(["a", "b"] * (n // 2), index, dtype=object),
+            "level": pd.Categorical(["low", "high"] * (n // 2)),
+            "when": pd.date_range("2020-03-01", periods=n),
+            "whole": pd.array(range(n), dtype="Int64"),
+        },
+        index,
+    )
+    X = X.mask(np.broadcast_to(np.arange(n)[:, None] % 3 == 0, X.shape))
+    table = Table.fit(X)
+    filled = table.decode(X, table.encode(X).columns)
+    row = X.iloc[[3]]
+    alone = table.decode(row, {name: x[[3]] for name, x in table.encode(X).columns.items()})
+    pd.testing.assert_frame_equal(alone, filled.iloc[[3]])
+    assert (filled.dtypes == X.dtypes).all()
+    assert not alone.isna().any(axis=None)
+    alone["number"] = -1.0
+    alone.iloc[0, 0] = -2.0
+    assert row.isna().all(axis=None)

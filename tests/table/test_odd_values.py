@@ -11,7 +11,7 @@ import pytest
 from vsae import VSAEImputer, fit
 from vsae.data.schema import Schema, SchemaError, real
 from vsae.model.config import VSAEConfig
-from vsae.table import DataWarning, Table, TableError
+from vsae.table import Count, DataWarning, Real, Table, TableError
 
 BIG = np.finfo(np.float64).max
 OTHER = np.random.default_rng(0).normal(size=20)
@@ -57,3 +57,15 @@ def test_what_is_no_table_is_one_line(X):
         quick().fit(X)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("spec", ["real", "positive", "count", Real(min=-1, max=4), Count(min=1, max=3)], ids=repr)
+def test_a_number_is_as_odd_alone_as_among_usual_ones(spec):
+    plan = Table.fit({"x": np.array([1.0, 2.0, 3.0] * 10)}, schema={"x": spec}).plans[0]
+    for value in (-np.inf, -1e101, -2.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.5, 1e101, np.inf):
+        alone, among = np.array([value]), np.array([2.0, value, 1.0])
+        found = [
+            [(odd.why, odd.cells.sum()) for odd in plan._odd_numbers(x) if odd.cells.any()] for x in (alone, among)
+        ]
+        assert found[0] == found[1]
+        assert plan._usual(alone).all() == (not found[0])

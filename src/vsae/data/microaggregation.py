@@ -65,7 +65,8 @@ def _groups(own: NDArray[np.bool_], count: NDArray[np.int64], k: int) -> NDArray
     run = np.cumsum(own | np.concatenate([[False], own[:-1]]))  # of neighbours that are no such values, or one that is
     before = np.cumsum(count) - count
     before = before - before[np.searchsorted(run, run)]  # cells of the run before this one
-    group = np.unique(np.stack([run, before // k]), axis=1, return_inverse=True)[1].ravel()
+    part = before // k  # rises within a run
+    group = np.cumsum(np.concatenate([[False], (run[1:] != run[:-1]) | (part[1:] != part[:-1])]))
     while True:
         size = np.bincount(group, weights=count)
         of_run = run[np.searchsorted(group, np.arange(len(size)))]

@@ -113,12 +113,12 @@ class Variable:
             known = ", ".join(get_args(Pixels))
             raise SchemaError(f"variable {self.name!r}: unknown pixels {self.pixels!r}; use one of {known}")
 
-    @property
+    @cached_property
     def event(self) -> tuple[int, ...]:
         """The shape of one value in a batch, codes and intervals aside."""
         return self.shape or ((self.size,) if self.kind is Kind.VECTOR else ())
 
-    @property
+    @cached_property
     def entries(self) -> int:
         """How many numbers one value is; a level is one."""
         return math.prod(self.event)
@@ -127,7 +127,7 @@ class Variable:
     def bounded(self) -> bool:
         return self.min is not None or self.max is not None
 
-    @property
+    @cached_property
     def family(self) -> Family:
         """A bounded real is one whose outermost values stand for all that lies beyond: an interval, too."""
         return Family.INTERVAL if self.bounded else FAMILY_OF[self.kind]

@@ -14,7 +14,7 @@ before it, and are compared with errors on known ones made before it, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -86,9 +86,10 @@ class Calibration:
             },
         )
 
-    def estimates(self, estimates: Estimates) -> dict[str, NDArray[np.float64]]:
-        """By variable: means of numbers and vectors, probabilities of levels, as they should be."""
-        return self.shrinkage(estimates)
+    def estimates(self, estimates: Estimates, scaled: Collection[str] | None = None) -> dict[str, NDArray[np.float64]]:
+        """By variable: means of numbers and vectors, probabilities of levels, as they should be; if not of all, see
+        `Shrinkage`."""
+        return self.shrinkage(estimates, scaled)
 
     def quantile(
         self, name: str, variables: Sequence[int], moments: Moments, rank: Tensor, chance: Tensor | None = None

@@ -101,11 +101,11 @@ class Imputer(Generic[ModelT]):
     ) -> dict[str, NDArray[Any]]:
         """Observed cells as they came, bit for bit; the others imputed, in the column's own dtype. What is imputed may
         be of some rows alone, if no others miss anything, and of some variables."""
-        out = {variable.name: np.array(columns[variable.name]) for variable in self.schema.variables}
+        out, at = {v.name: np.array(columns[v.name]) for v in self.schema.variables}, self.schema.attribute_of
         for variable in self.schema.variables:
             if variable.name in imputed:
                 column, new = out[variable.name], imputed[variable.name]
-                missing = np.flatnonzero(~mask[:, self.schema.attribute_of[variable.name]])
+                missing = (~mask[:, at[variable.name]]).nonzero()[0]
                 new = finite(variable.name, new[missing if rows is None else np.searchsorted(rows, missing)])
                 column[missing] = as_dtype(variable, new, column.dtype).reshape(-1, *column.shape[1:])
         return out

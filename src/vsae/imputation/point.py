@@ -40,8 +40,9 @@ def impute(
         of_rows = {name: np.asarray(x)[rows] for name, x in columns.items()}
         some = _Rows(of_rows, mask[rows], data.take(torch.from_numpy(rows)))
     lossy, at = set(np.flatnonzero(~mask.all(axis=0)).tolist()), imputer.schema.attribute_of
-    only = [v.name for v in imputer.schema.variables if at[v.name] in lossy]
-    return imputer.fill(columns, mask, _point(imputer, _estimates(imputer, some, draws, weighted, only)), rows)
+    only = {v.name for v in imputer.schema.variables if at[v.name] in lossy}
+    found = _estimates(imputer, some, draws, weighted, only, scaled=imputer.tilts.levels)
+    return imputer.fill(columns, mask, _point(imputer, found), rows)
 
 
 def completed(
@@ -67,12 +68,19 @@ class _Rows(NamedTuple):
 
 
 def _estimates(
-    imputer: Imputer[Any], rows: _Rows, draws: int | None, weighted: bool | None, only: Collection[str] | None = None
+    imputer: Imputer[Any],
+    rows: _Rows,
+    draws: int | None,
+    weighted: bool | None,
+    only: Collection[str] | None = None,
+    scaled: Collection[str] | None = None,
 ) -> dict[str, NDArray[Any]]:
+    """Of all variables or `only` some; probabilities of all or `scaled` some are right as often as they say."""
     noise, (columns, mask, data) = imputer.shared_noise(draws), rows
     chunks = imputer.chunks_of(data, noise.samples)
     parts = [_estimate(imputer, batch, noise, weighted, only) for _, batch in chunks]
-    out = imputer.calibration.estimates({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    out = imputer.calibration.estimates(found, scaled)
     if imputer.tilts:
         out = _tilted(imputer, columns, mask, out)
     return out if imputer.relations is None else imputer.relations.estimates(columns, mask, out)

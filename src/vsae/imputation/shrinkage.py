@@ -98,11 +98,13 @@ class Shrinkage:
         common = PlattScaling.fit(mixed.values())
         return replace(self, scaling={n: common.shifted(*column) for n, column in mixed.items()})
 
-    def __call__(self, estimates: Estimates) -> dict[str, NDArray[np.float64]]:
+    def __call__(self, estimates: Estimates, scaled: Collection[str] | None = None) -> dict[str, NDArray[np.float64]]:
+        """`scaled`: the variables whose probabilities are asked for; of others, which level is the likeliest is enough,
+        and Platt scaling leaves that as it is."""
         out = {}
         for name, x in estimates.items():
             out[name] = self._mixed(name, x) if name in self.weight else x
-            if name in self.scaling:
+            if name in self.scaling and (scaled is None or name in scaled):
                 out[name] = self.scaling[name](out[name])
         return out
 
@@ -201,8 +203,9 @@ def _exponents(
     found = none
     for _ in range(_NEWTON_STEPS):
         share = _softmax(logs @ found)
-        mean = np.einsum("nk,nkp->np", share, logs)
-        square = np.einsum("n,nk,nkp,nkq->pq", count, share, logs, logs, optimize=True)
+        weighted = share[:, :, None] * logs
+        mean = weighted.sum(axis=1)
+        square = (count[:, None, None] * weighted).reshape(-1, 2).T @ logs.reshape(-1, 2)
         gradient = count @ (true - mean) - _LEANING_LEVELS * (found - none)
         curvature = square - (mean.T * count) @ mean + _LEANING_LEVELS * np.eye(2)
         free = np.where(gradient > 0, found < 1, found > 0)

@@ -32,14 +32,15 @@ def _newton(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Coefficients and the curvature there."""
     design = np.column_stack([np.ones(len(x)), x])
-    penalty = np.diag(np.r_[1e-6, np.full(x.shape[1], ridge)])
+    penalty = np.r_[1e-6, np.full(x.shape[1], ridge)]
     share = (y.sum() + 0.5) / (len(y) + 1.0)
     beta = np.r_[np.log(share / (1 - share)), np.zeros(x.shape[1])] if start is None else start
-    curvature = penalty
+    curvature = np.diag(penalty)
     for _ in range(_NEWTON_STEPS):
         expected = 1 / (1 + np.exp(-np.clip(design @ beta, -_FARTHEST, _FARTHEST)))
-        gradient = design.T @ (y - expected) - penalty @ beta
-        curvature = (design.T * (expected * (1 - expected) + 1e-6)) @ design + penalty
+        gradient = design.T @ (y - expected) - penalty * beta
+        curvature = (design.T * (expected * (1 - expected) + 1e-6)) @ design
+        curvature.flat[:: len(penalty) + 1] += penalty
         step = np.linalg.solve(curvature, gradient)
         size = float(np.abs(step).max())
         beta = beta + step / max(1.0, size / _LARGEST_STEP)

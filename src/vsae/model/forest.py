@@ -117,7 +117,7 @@ class Forest:
         every = self.schema.variables
         return [every[i] for i in self.variables.tolist()]
 
-    @property
+    @cached_property
     def widths(self) -> list[int]:
         """How many values a leaf has, by variable."""
         return [variable.size if variable.family in DISCRETE else 1 for variable in self.found]
@@ -157,10 +157,9 @@ class Forest:
         root = torch.cat([roots[f].repeat_interleave(len(cells)) for f, cells in zip(wanted, place, strict=True)])
         walks, cells = zip(first.split(_AT_ONCE), root.split(_AT_ONCE), strict=True), inputs.flatten()
         leaf = torch.cat([nodes.leaves(cells, *walk) for walk in walks]).split([trees * len(each) for each in place])
-        out = {}
+        out, starts, every = {}, self.starts.tolist(), self.values.to(device)
         for f, leaves in zip(wanted, leaf, strict=True):
-            variable, (start, end) = self.found[f], self.starts[f : f + 2].tolist()
-            values = self.values[start:end].to(device)
+            variable, values = self.found[f], every[starts[f] : starts[f + 1]]
             of_rows = leaves.view(trees, -1).T.contiguous()  # (n, trees)
             if median and variable.family not in DISCRETE:
                 out[variable.name] = values[of_rows].median(dim=1).values

@@ -94,11 +94,12 @@ def _view_pandas(X: Any) -> View:
         added = [label for label in changed if label not in place]
         out = X.set_axis(range(len(labels)), axis=1) if added else X.set_axis(X.columns, axis=1)
         for label, column in changed.items():
-            cells = column if column.index is X.index else column.set_axis(X.index)
+            if hasattr(column, "index") and not column.index.is_(X.index):
+                column = column.set_axis(X.index)
             if label in place:
-                out.isetitem(place[label], cells)
+                out.isetitem(place[label], column)
             else:
-                out.insert(len(out.columns), len(out.columns), cells)
+                out.insert(len(out.columns), len(out.columns), column)
         return out.set_axis(X.columns.append(library("pandas").Index(added)), axis=1) if added else out
 
     columns = (column for _, column in X.items())  # of any labels

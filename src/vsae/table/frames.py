@@ -105,11 +105,14 @@ class Pandas(_Frames, HoldsArrays):
     unreadable: ClassVar[dict[str, str]] = {"Sparse": "call .sparse.to_dense()"}
 
     def nulls(self, column: Column) -> Bools:
-        if column.dtype.kind != "f":
+        dtype = column.dtype
+        if dtype.kind != "f":
             try:
-                return np.array(self.library.isna(column.array), dtype=np.bool_)
+                return np.array(column.array.isna(), dtype=np.bool_)
             except InvalidOperation:  # Decimal("sNaN"), which pandas compares with itself
                 return object_nulls(column.to_list())
+        if isinstance(dtype, np.dtype):
+            return np.isnan(column.to_numpy())
         return np.isnan(column.to_numpy(dtype=np.float64, na_value=np.nan))  # pandas takes a NaN for a number, or not
 
     def raw(self, column: Column, present: Bools) -> NDArray[Any]:
@@ -199,6 +202,10 @@ class Pandas(_Frames, HoldsArrays):
         return self._like(column, cells)
 
     def _like(self, column: Column, cells: Any) -> Column:
+        """The cells as they are, which a frame takes as well, unless it would guess at their dtype: a series of one
+        cell takes as long as all else that is done with it."""
+        if cells.dtype != object:
+            return cells
         return self.library.Series(cells, index=column.index, name=column.name, dtype=cells.dtype, copy=False)
 
     def _filled_codes(self, cells: Any, where: NDArray[np.int64], values: list[Any]) -> Any:
@@ -207,7 +214,7 @@ class Pandas(_Frames, HoldsArrays):
         place = {category: code for code, category in enumerate(dtype.categories)}
         codes = cells.codes.astype(np.int64)
         codes[where] = [place[value] for value in values]
-        return self.library.Categorical.from_codes(codes, dtype=dtype)
+        return self.library.Categorical.from_codes(codes, dtype=dtype, validate=False)
 
     def _widened(self, dtype: Any, values: Iterable[Any]) -> Any:
         lacking = _lacking(dtype.categories, values)

@@ -221,6 +221,8 @@ class ColumnPlan:
         return {level: code for code, level in enumerate(self.levels)}
 
     def _odd_numbers(self, x: NDArray[np.float64]) -> list[Oddity]:
+        if self._usual(x).all():
+            return []
         finite, (low, high) = np.abs(x) <= LARGEST, self._bounds
         odd = [
             Oddity(~np.isfinite(x), "is not finite", "replace it or list it in missing_values"),
@@ -232,6 +234,14 @@ class ColumnPlan:
         if self.kind is Kind.POSITIVE:
             odd.append(Oddity(finite & (x <= 0), "is not above zero", "use real"))
         return odd
+
+    def _usual(self, x: NDArray[np.float64]) -> Bools:
+        """Those that no likelihood nor bound speaks against, as nearly all numbers of nearly all columns."""
+        low, high = self._bounds
+        usual = (x >= max(low, -LARGEST)) & (x <= min(high, LARGEST))  # NaN fails every comparison
+        if self.kind is Kind.COUNT:
+            usual &= x == np.rint(x)
+        return usual & (x > 0) if self.kind is Kind.POSITIVE else usual
 
     @cached_property
     def _outside(self) -> str:
@@ -271,11 +281,13 @@ class ColumnPlan:
         return values if target is None else values.astype(object)
 
     def _levels_at(self, codes: NDArray[Any]) -> NDArray[Any]:
+        return self._values_of_levels[np.asarray(codes).astype(np.int64)]
+
+    @cached_property
+    def _values_of_levels(self) -> NDArray[Any]:
         if self.storage in LABELS:
-            levels: NDArray[Any] = objects(self.levels)
-        else:
-            levels = np.array(self.levels, dtype=f"{self._time_kind}8[us]" if self.unit else None)
-        return levels[np.asarray(codes).astype(np.int64)]
+            return objects(self.levels)
+        return np.array(self.levels, dtype=f"{self._time_kind}8[us]" if self.unit else None)
 
     def _values_at(self, x: NDArray[np.float64], target: np.dtype[Any] | None) -> NDArray[Any]:
         if self.constant is not None:

@@ -182,29 +182,31 @@ class Table:
                 continue
             cells = view.cells(label, plan.missing_codes)
             x, oddities = plan.read(cells)
-            usual = np.ones(len(x), dtype=np.bool_)
-            for odd in oddities:
-                usual &= ~odd.cells
-                complaints.append(_complaint(plan, cells, odd))
-            mask[cells.observed, j] = usual
-            columns[plan.name][mask[:, j]] = x[usual]
+            mask[:, j] = cells.observed
+            if oddities:
+                usual = ~np.any([odd.cells for odd in oddities], axis=0)
+                complaints += [_complaint(plan, cells, odd) for odd in oddities]
+                mask[cells.observed, j], x = usual, x[usual]
+            columns[plan.name][mask[:, j]] = x
         return columns, mask, complaints
 
     def decode(self, X: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
         """A table like X, whose missing cells are filled from `columns`; columns that X lacks are added at its end."""
         view = view_of(X)
         changed: dict[Hashable, Column] = {}
-        inapplicable = self.inapplicable(columns)
+        inapplicable, nowhere = self.inapplicable(columns), np.zeros(view.n, dtype=np.bool_)
         for plan, label in self.located(view):
             if plan.kind is None and plan.constant is None:
                 continue
             x = columns[plan.name] if plan.kind else np.zeros(view.n)
-            empty = inapplicable.get(plan.name, np.zeros(view.n, dtype=np.bool_))
+            empty = inapplicable.get(plan.name, nowhere)
             if label not in view.columns:
                 changed[label] = self._new_column(view, plan, x, empty)
                 continue
             column = view.columns[label]
             missing = view.missing(label, plan.missing_codes)
+            if not missing.any():
+                continue
             where = np.flatnonzero(missing & ~empty)
             if plan.shape is not None:
                 if len(where):
@@ -212,7 +214,7 @@ class Table:
                     changed[label] = backend.fill_objects(column, where, plan.write(x[where], None))
                 continue
             target = view.backend.target(column)
-            if missing.all() and view.n > 0 and not plan.fits(target):  # nothing but nulls, and so of some other dtype
+            if missing.all() and not plan.fits(target):  # nothing but nulls, and so of some other dtype
                 changed[label] = self._new_column(view, plan, x, empty)
             elif len(where):
                 changed[label] = view.backend.fill(column, where, plan.write(x[where], target))

@@ -58,6 +58,8 @@ def cast(values: NDArray[Any], target: np.dtype[Any]) -> NDArray[Any]:
     >>> cast(np.array([1.6, 300.0]), np.dtype(np.int8))
     array([  2, 127], dtype=int8)
     """
+    if values.dtype == target:
+        return values
     if target.kind == "b":
         return np.rint(values.astype(np.float64)).astype(np.bool_)
     if target.kind == "f":

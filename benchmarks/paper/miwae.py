@@ -1,4 +1,4 @@
-"""MIWAE's protocol: half of the cells of standardised columns vanish at random; mean squared error over them, in sample.
+"""MIWAE's protocol: half of the cells of standardised columns vanish at random; their mean squared error, in sample.
 
 Labels are dropped. Of the paper's six tables four are at hand.
 """

@@ -76,7 +76,7 @@ def _section(rows: list[Row], threads: int) -> str:
         f"impute the same rows, without imports; > where a run timed out, at {limits} seconds of the clock. MB: peak",
         "of the process. Errors: NRMSE of numbers,",
         'PFC of levels, as in docs/benchmark.md; "together" is the geometric mean of both / those of mean and mode.',
-        "One row: median milliseconds of `transform` with a model that was saved and loaded.",
+        "One row: median milliseconds, of the same clock, of `transform` with a model that was saved and loaded.",
         f"Machine: {'; '.join(all_values(rows, 'machine'))}.",
     )
     shapes = sorted({(row["rows"], row["columns"]) for row in rows})

@@ -121,7 +121,7 @@ class KnownNotMIWAE(NotMIWAE):
 
     DIFF(not-MIWAE): w starts at 8, nearly a threshold. From about 1, as there, what is drawn for missing cells is like
     what is observed before w has grown, and then it never does, above all where a column repeats one value: on
-    concrete 1.79 with the cells above the mean missing, 1.27 from 8.
+    concrete, its cells above the mean missing, the error was 1.79 after 5,000 steps, and 1.27 from 8.
     """
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:

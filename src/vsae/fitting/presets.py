@@ -25,7 +25,7 @@ class _Size:
 
 _SIZES = {
     "fast": _Size(members=2, width=96, steps=6.0, most_steps=350, batch_size=128, trees=25),
-    "default": _Size(members=4, width=96, steps=11.0, most_steps=2000, batch_size=128, trees=40),
+    "default": _Size(members=4, width=96, steps=11.0, most_steps=2000, batch_size=128, trees=30),
     "best": _Size(members=12, width=96, steps=16.0, most_steps=4000, batch_size=256, trees=100),
 }
 # On a GPU members, width and batch cost next to nothing, so they are spent there.

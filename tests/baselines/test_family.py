@@ -16,7 +16,7 @@ from vsae.baselines.partialvae import LOG_SCALE, PartialVAE, some_of
 from vsae.baselines.vaeac import VAEAC
 from vsae.data.batch import Batch
 from vsae.data.encoding import Encoding
-from vsae.data.schema import Schema, binary, categorical, count, ordinal, real, vector
+from vsae.data.schema import Schema, binary, categorical, count, ordinal, positive, real, vector
 from vsae.fitting.baseline import fit_baseline
 from vsae.fitting.fitted import FittedModel
 from vsae.model.config import NetShape, VSAEConfig
@@ -85,6 +85,17 @@ def test_what_hides_above_a_threshold_is_filled_beyond_all_that_was_seen():
     known = filled("not-MIWAE known")
     assert known.mean() > 0.3  # of .73
     assert (known > most).mean() > 0.8
+
+
+def test_estimates_may_lie_as_far_beyond_the_values_seen_as_these_lie_apart():
+    columns = {"a": np.array([1.0, 3.0]), "b": np.array([1.0, 1000.0])}
+    encoding = Encoding.fit(Schema([real("a"), positive("b")]), columns, np.ones((2, 2), dtype=bool))
+    far = np.full((1, 2), 50.0)
+    for units, most in ((encoding, (3.0, 1000.0)), (encoding.reaching_beyond(), (5.0, 1999.0))):
+        np.testing.assert_allclose(units.expected("gaussian", far, np.zeros(2))[0], most)
+    least = encoding.reaching_beyond().expected("gaussian", -far, np.zeros(2))[0]
+    assert least[0] == pytest.approx(-1.0)
+    assert least[1] == pytest.approx(1000 / 1999)
 
 
 def test_a_mask_that_may_depend_on_other_columns_explains_self_masking_away():

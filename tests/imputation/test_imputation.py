@@ -100,6 +100,8 @@ def test_chunks_do_not_matter_for_point_imputations(fitted, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr("vsae.imputation.imputer._CACHE_NUMBERS", 1)
     smaller = model.impute(columns, mask)
+    *most, _ = [piece.rows for piece in model.pieces_of(model.encoding.encode(columns, mask), 2)]
+    assert set(most) == {32}  # not fewer: the weights of a wide table would be read again for each row
     for name in whole:
         np.testing.assert_allclose(whole[name], pieces[name], rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(whole[name], smaller[name], rtol=1e-4, atol=1e-5)
@@ -114,10 +116,11 @@ def test_rows_and_columns_that_miss_nothing_are_not_estimated_and_change_no_othe
         asked.append((batch.rows, set(only)))
         return estimate(imputer, batch, noise, weighted, only)
 
-    monkeypatch.setattr(point, "_estimate", noted)
     some = mask.copy()
     some[::2] = True
     some[:, 0] = True
+    every = point.completed(model, whole, some, model.estimates(whole, some))
+    monkeypatch.setattr(point, "_estimate", noted)
     filled = model.impute(whole, some)
     first = {variable.name for variable in next(iter(SCHEMA)).variables}
     assert asked[0][0] == (~some.all(axis=1)).sum()
@@ -126,10 +129,19 @@ def test_rows_and_columns_that_miss_nothing_are_not_estimated_and_change_no_othe
     for name, x in whole.items():
         seen = some[:, SCHEMA.attribute_of[name]]
         assert equal({name: filled[name][seen]}, {name: x[seen]})
+        np.testing.assert_allclose(filled[name][~seen], every[name][~seen], rtol=1e-5, atol=1e-5)
     again = model.impute(whole, np.ones_like(mask))
     assert equal(again, whole)
     assert len(asked) == 1
     assert not any(np.shares_memory(again[name], whole[name]) for name in whole)
+
+
+def test_what_is_missing_and_has_no_value_is_refused(fitted):
+    model, columns, mask = fitted
+    imputed = model.impute(columns, mask)
+    del imputed["amount"]
+    with pytest.raises(KeyError, match="amount"):
+        model.fill(columns, mask, imputed)
 
 
 def test_draws_repeat_with_a_seed_and_differ_among_themselves(fitted):

@@ -31,6 +31,17 @@ def test_without_a_slope_ranks_stay() -> None:
     assert Tilts({"a": 0.0}).slopes(["a", "b"]) is None
 
 
+def test_a_column_that_masks_itself_may_have_any_name_and_be_complete() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    columns, mask = {"": x[:, 0], "b": x[:, 0] + x[:, 1]}, rng.random((60, 2)) < 0.8
+    fitted = fit(Schema([real(""), real("b")]), columns, mask, VSAEConfig(steps=5, members=1, trees=0))
+    mask[:, 0] = True
+    plain = fitted.impute(columns, mask)["b"]
+    fitted.tilts = Tilts({"": 1.0})
+    np.testing.assert_array_equal(fitted.impute(columns, mask)["b"], plain)
+
+
 def test_weights_add_up_to_one_and_lean_to_high_values() -> None:
     values = normal_at(RANKS)[:, None, None]
     found = weights(values, torch.tensor([1.0]))

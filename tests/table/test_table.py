@@ -9,6 +9,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -37,6 +38,7 @@ from vsae.table import (
     Time,
     spec_from_json,
 )
+from vsae.table.containers import view_of
 from vsae.table.specs import as_spec
 
 pd = pytest.importorskip("pandas")
@@ -1133,3 +1135,11 @@ class TestNewRows:
         filled = impute(Table.fit(complete), complete)
         filled["x"][0] = 9
         assert complete["x"][0] == 1.5
+
+
+def test_what_is_known_of_a_view_is_not_known_of_one_with_other_columns():
+    view = view_of(pd.DataFrame({"a": [1.0, np.nan, 3.0]}))
+    assert view.cells("a", ()).observed.tolist() == [True, False, True]
+    assert view.missing("a", ()).tolist() == [False, True, False]
+    other = replace(view, columns={"a": pd.Series([np.nan, 2.0])}, n=2)
+    assert other.missing("a", ()).tolist() == [True, False]

@@ -316,8 +316,11 @@ def test_a_fit_that_diverges_hands_over_its_last_good_model(monkeypatch):
     assert all(np.isfinite(x.astype(float)).all() for x in filled.values())
 
 
-def test_a_step_of_the_optimiser_is_that_of_torch() -> None:
+@pytest.mark.parametrize("in_parts", [False, True])  # as on a GPU
+def test_a_step_of_the_optimiser_is_that_of_torch(in_parts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
+    if in_parts:
+        monkeypatch.setattr(AdamW, "_fused_step", AdamW._step_in_parts)
     ours, theirs = (torch.nn.Parameter(torch.linspace(-1.0, 2.0, 12).view(2, 6)) for _ in range(2))
     mine, other = AdamW([ours], 0.1, members=2), torch.optim.AdamW([theirs], 0.05, weight_decay=0.1)
     for _ in range(5):

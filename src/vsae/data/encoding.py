@@ -115,9 +115,15 @@ class Encoding:
     def reaching_beyond(self) -> Encoding:
         """The same units, where estimates may lie as far beyond the values seen as these lie apart: for a model that
         knows why cells are missing, as those that hide by their value may lie where none was seen."""
-        span = {name: self.high[name] - low for name, low in self.low.items()}
-        low = {name: x - span[name] for name, x in self.low.items()}
-        return replace(self, low=low, high={name: x + span[name] for name, x in self.high.items()})
+        low, high = {}, {}
+        for block in self.schema.standardised_blocks:
+            name, logarithmic = block.name, block.logarithmic
+            span, scale = self.high[name] - self.low[name], self.scale[name]
+            logarithmic = logarithmic[:, None] if span.ndim == 2 else logarithmic
+            with np.errstate(over="ignore"):  # in natural units, which for a logarithm is its double at most
+                span = np.where(logarithmic, np.log(2 - np.exp(-span * scale)) / scale, span)
+            low[name], high[name] = self.low[name] - span, self.high[name] + span
+        return replace(self, low=low, high=high)
 
     def encode(self, columns: Columns, mask: Mask) -> Batch:
         """Columns in natural units → `Batch` of shape (n, …). Nothing unobserved is read."""

@@ -23,6 +23,7 @@ from vsae.model.forest import Fill
 _MOST_VARIABLES = 200  # beyond, trees would take longer than the networks
 _ENOUGH_TO_WEIGH = 20  # trees; more are wanted of the forest that is kept
 _LEANING_OF_MEDIANS = 30.0  # cells
+_WORST_RATIO = 4.0  # that a column adds to what is common: one that is all but known would decide for all
 
 
 class Fold(NamedTuple):
@@ -102,12 +103,14 @@ def better(errors: Mapping[str, tuple[float, float, int]]) -> list[str]:
     []
     >>> better({"a": (1.0, 9.0, 100), "b": (10.5, 10.0, 10), "c": (9.0, 10.0, 10)})
     ['a', 'b', 'c']
+    >>> better({"a": (1.0, 9.0, 1000), "all but known": (1.0, 1e-9, 10)})
+    ['a']
     """
     seen = {name: sums for name, sums in errors.items() if sums[1] > 0}
     if not seen:
         return []
     cells = sum(n for _, _, n in seen.values())
-    common = sum(n * chosen / usual for chosen, usual, n in seen.values()) / cells
+    common = sum(n * min(chosen / usual, _WORST_RATIO) for chosen, usual, n in seen.values()) / cells
     return [
         name
         for name, (chosen, usual, n) in seen.items()

@@ -76,7 +76,10 @@ class FittedModel(Imputer[ModelT]):
         return drawing.draw(self, columns, mask, n, seed=seed, row_ids=row_ids)
 
     def median(self, columns: Columns, mask: Mask) -> dict[str, NDArray[Any]]:
-        """Every missing cell filled with its median (numbers, ordered levels) or mode (other levels)."""
+        """Every missing cell filled with its median (numbers, ordered levels) or mode (other levels).
+
+        Where trees tell a number better, it is their median, which need not be the quantile of .5.
+        """
         return drawing.median(self, columns, mask)
 
     def quantiles(

@@ -99,11 +99,13 @@ def _at(
 def median(imputer: Imputer[Any], columns: Columns, mask: Mask) -> dict[str, NDArray[Any]]:
     """Every missing cell filled with its median (numbers, ordered levels) or mode (other levels).
 
-    The median of a number is that of trees where they tell it better. That of one that only has a few values is one of
-    these.
+    The median of a number is that of trees where they tell it better; then it need not be the quantile of .5, whose
+    distribution is of errors around the estimate. Of a column that masks itself it is never that of trees, who know
+    observed cells alone. The median of a number that only has a few values is one of these.
     """
-    if imputer.blend is not None and imputer.blend.medians:
-        cuts = _predicted_quantiles(imputer, columns, mask, [0.5], imputer.blend.medians)
+    by_trees = [] if imputer.blend is None else [n for n in imputer.blend.medians if not imputer.tilts.moves(n)]
+    if by_trees:
+        cuts = _predicted_quantiles(imputer, columns, mask, [0.5], by_trees)
         filled = _at(imputer, columns, mask, [0.5], cuts)[0]
     else:
         filled = quantiles(imputer, columns, mask, [0.5])[0]

@@ -28,6 +28,7 @@ from vsae.model.latent_model import ModelT, Noise
 ArrayT = TypeVar("ArrayT", NDArray[np.float64], Tensor)
 CHUNK_NUMBERS = 2**26  # floats alive at once in one decoded chunk: about 256 MB
 _CACHE_NUMBERS = 2**21  # … and in a piece of one that a processor works through in its cache
+_FEWEST_IN_PIECE = 32  # rows: of a wide table, it is the weights that leave the cache, for each piece again
 
 
 @dataclass
@@ -52,9 +53,13 @@ class Imputer(Generic[ModelT]):
     def device(self) -> torch.device:
         return self.model.device
 
-    def ranges(self, rows: int, draws: int = 1, numbers: int | None = None) -> Iterator[tuple[int, int]]:
+    def ranges(
+        self, rows: int, draws: int = 1, numbers: int | None = None, least: int = 1
+    ) -> Iterator[tuple[int, int]]:
         """(start, length) of chunks of bounded memory."""
-        size = max(1, (numbers or CHUNK_NUMBERS) // (self.model.config.members * draws * self.model.numbers_per_row))
+        size = max(
+            least, (numbers or CHUNK_NUMBERS) // (self.model.config.members * draws * self.model.numbers_per_row)
+        )
         for start in range(0, rows, size):
             yield start, min(size, rows - start)
 
@@ -75,7 +80,7 @@ class Imputer(Generic[ModelT]):
     def pieces(self, batch: Batch, draws: int) -> Iterator[Batch]:
         """The rows of a chunk, some at a time: as many as a processor decodes without leaving its cache, or all on a
         GPU, which would have to wait for the next."""
-        ranges = list(self.ranges(batch.rows, draws, _CACHE_NUMBERS))
+        ranges = list(self.ranges(batch.rows, draws, _CACHE_NUMBERS, _FEWEST_IN_PIECE))
         if self.device.type == "cuda" or len(ranges) == 1:
             yield batch
             return
@@ -103,9 +108,10 @@ class Imputer(Generic[ModelT]):
         be of some rows alone, if no others miss anything, and of some variables."""
         out, at = {v.name: np.array(columns[v.name]) for v in self.schema.variables}, self.schema.attribute_of
         for variable in self.schema.variables:
-            if variable.name in imputed:
+            seen = mask[:, at[variable.name]]
+            if variable.name in imputed or not seen.all():
                 column, new = out[variable.name], imputed[variable.name]
-                missing = (~mask[:, at[variable.name]]).nonzero()[0]
+                missing = (~seen).nonzero()[0]
                 new = finite(variable.name, new[missing if rows is None else np.searchsorted(rows, missing)])
                 column[missing] = as_dtype(variable, new, column.dtype).reshape(-1, *column.shape[1:])
         return out

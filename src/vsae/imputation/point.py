@@ -137,17 +137,17 @@ def _tilted(
     for name, factor in ((n, f) for n, f in imputer.tilts.levels.items() if n in found):
         missing = ~mask[:, schema.attribute_of[name]]
         out[name] = np.where(missing[:, None], tilted_shares(found[name], factor), found[name])
-    tilted, beyond = imputer.tilts.numbers, imputer.tilts.thresholds
     for block in schema.number_blocks:
-        names = [v.name if v.name in found else "" for v in block.variables]
-        if not {*tilted, *beyond}.isdisjoint(names):
+        moved = [j for j, v in enumerate(block.variables) if v.name in found and imputer.tilts.moves(v.name)]
+        if moved:
             parts = [_means(imputer, batch, block) for _, batch in imputer.chunks(columns, mask, len(RANKS))]
             hidden, observed = (np.concatenate(part) for part in zip(*parts, strict=True))
             missing = ~mask[:, list(block.attributes)]
-            for j, name in enumerate(names):
-                if name in tilted:
+            for j in moved:
+                name = block.variables[j].name
+                if name in imputer.tilts.numbers:
                     out[name] = found[name] + (hidden - observed)[:, j] * missing[:, j]
-                elif name in beyond:
+                else:
                     out[name] = np.where(missing[:, j], hidden[:, j], found[name])
     return out
 

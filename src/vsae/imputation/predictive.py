@@ -121,7 +121,8 @@ def predict(
 
 def fill_of(schema: Schema, draws: Draws, samples: int) -> Fill:
     """What the model expects, for trees to read."""
-    return as_fill(schema, {name: draws.average(x.mean, samples) for name, x in draws.data.items()})
+    read = {block.name for block in schema.blocks if block.family in DISCRETE or block in schema.number_blocks}
+    return as_fill(schema, {name: draws.average(x.mean, samples) for name, x in draws.data.items() if name in read})
 
 
 def as_fill(schema: Schema, means: Mapping[str, Tensor]) -> Fill:

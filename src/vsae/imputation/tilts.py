@@ -45,6 +45,10 @@ class Tilts:
         default_factory=dict
     )  # standard errors of the numbers' slopes: draws vary by them
 
+    def moves(self, name: str) -> bool:
+        """Whether missing cells of a column of numbers are other than observed ones in like rows."""
+        return name in self.numbers or name in self.thresholds
+
     @property
     def thresholds(self) -> Mapping[str, Threshold]:
         return {} if self.cut_off is None else self.cut_off.of

@@ -35,7 +35,8 @@ class View:
     n: int
     rebuild: Callable[[dict[Hashable, Column]], Any]
     plain: bool = False  # a 2-D array of numbers
-    _cells: dict[Hashable, tuple[tuple[Any, ...], Bools]] = field(default_factory=dict)  # codes, and what is missing
+    # codes, and what is missing, of columns that were looked at; no argument: a view with other columns begins anew
+    _cells: dict[Hashable, tuple[tuple[Any, ...], Bools]] = field(default_factory=dict, init=False)
 
     @cached_property
     def backend(self) -> Backend:

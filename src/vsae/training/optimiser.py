@@ -49,8 +49,13 @@ class AdamW:
     @torch.no_grad()
     def step(self, gradient: Tensor, rate: Tensor | float) -> None:
         self.steps += 1
-        if not gradient.is_cuda:
-            return self._fused_step(gradient, float(rate))
+        if gradient.is_cuda:
+            self._step_in_parts(gradient, rate)
+        else:
+            self._fused_step(gradient, float(rate))
+
+    def _step_in_parts(self, gradient: Tensor, rate: Tensor | float) -> None:
+        """With rate and count as tensors, which a graph reads anew each time."""
         self.mean.lerp_(gradient, 1 - _BETA1)
         self.square.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
         bias = torch.sqrt(1 - _BETA2**self.steps)  # of the square's root

@@ -316,17 +316,24 @@ def test_a_fit_that_diverges_hands_over_its_last_good_model(monkeypatch):
     assert all(np.isfinite(x.astype(float)).all() for x in filled.values())
 
 
-@pytest.mark.parametrize("in_parts", [False, True])  # as on a GPU
-def test_a_step_of_the_optimiser_is_that_of_torch(in_parts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rate", [0.05, torch.tensor(0.05)])  # a tensor as in a step, which a GPU captures
+def test_a_step_of_the_optimiser_is_that_of_torch(rate: float | torch.Tensor) -> None:
     torch.manual_seed(0)
-    if in_parts:
-        monkeypatch.setattr(AdamW, "_fused_step", AdamW._step_in_parts)
     ours, theirs = (torch.nn.Parameter(torch.linspace(-1.0, 2.0, 12).view(2, 6)) for _ in range(2))
     mine, other = AdamW([ours], 0.1, members=2), torch.optim.AdamW([theirs], 0.05, weight_decay=0.1)
     for _ in range(5):
         target = torch.randn(2, 6)
-        mine.step(mine.gradient(((ours - target) ** 2).sum()), 0.05)
+        mine.step(mine.gradient(((ours - target) ** 2).sum()), rate)
         other.zero_grad()
         ((theirs - target) ** 2).sum().backward()
         other.step()
     torch.testing.assert_close(ours, theirs)
+
+
+def test_a_step_that_is_skipped_moves_nothing() -> None:
+    w = torch.nn.Parameter(torch.ones(2, 3))
+    optimiser = AdamW([w], 0.1, members=2)
+    optimiser.step(torch.full((2, 3), torch.nan), torch.tensor(0.05), torch.ones(()))
+    torch.testing.assert_close(w.detach(), torch.ones(2, 3))
+    assert not optimiser.mean.any()
+    assert not optimiser.square.any()

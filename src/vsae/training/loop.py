@@ -139,7 +139,7 @@ class _Run:
         ahead = self.model.prepare(self.data.take(rows.unflatten(1, (count, -1)).transpose(0, 1)))
         batches = [ahead.step(number) for number in range(count)]
         yield from batches
-        if not bool(self.take_step.finite):  # on a GPU, to ask at every step would be to wait at every step
+        if bool(self.take_step.broken):  # on a GPU, to ask at every step would be to wait at every step
             raise self.diverged(batches)
 
     def shuffled(self) -> Tensor:
@@ -159,7 +159,7 @@ class _Run:
 
     def train_on(self, batch: Batch) -> None:
         self.take_step(batch, self.epoch, self.learning_rate())
-        if self.device.type == "cpu" and not bool(self.take_step.finite):
+        if self.device.type == "cpu" and bool(self.take_step.broken):
             raise self.diverged([batch])
 
     @property

@@ -1,8 +1,7 @@
 """AdamW over all weights as one matrix, a row a member.
 
-Not torch's own, for two reasons: making a `torch.optim` optimiser imports torch's compiler, which takes longer than
-many a fit here; and one matrix needs one operation a step on a CPU and a dozen on a GPU, where some fifty small tensors
-need hundreds.
+Not `torch.optim`, for two reasons: making one of its optimisers imports torch's compiler, which takes longer than many
+a fit here; and one matrix needs one operation a step, torch's fused kernel, where fifty small tensors need hundreds.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class AdamW:
         self.weights = self._matrix([p.detach() for p in self.parameters])
         self.mean, self.square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         self.found = torch.empty_like(self.weights)  # kept: fresh memory costs more than what is done with it
-        self.steps = torch.zeros((), dtype=torch.float64, device=self.weights.device)
+        self.steps = torch.zeros((), device=self.weights.device)
         columns = self.weights.split([p.numel() // members for p in self.parameters], dim=1)
         for parameter, weights in zip(self.parameters, columns, strict=True):
             parameter.data = weights.view(parameter.shape)
@@ -47,27 +46,13 @@ class AdamW:
         return self._matrix(found, out=self.found)
 
     @torch.no_grad()
-    def step(self, gradient: Tensor, rate: Tensor | float) -> None:
+    def step(self, gradient: Tensor, rate: Tensor | float, skipped: Tensor | None = None) -> None:
+        """Where `skipped`, a float, is 1, nothing moves: a GPU need not be waited for to find out."""
         self.steps += 1
-        if gradient.is_cuda:
-            self._step_in_parts(gradient, rate)
-        else:
-            self._fused_step(gradient, float(rate))
-
-    def _step_in_parts(self, gradient: Tensor, rate: Tensor | float) -> None:
-        """With rate and count as tensors, which a graph reads anew each time."""
-        self.mean.lerp_(gradient, 1 - _BETA1)
-        self.square.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
-        bias = torch.sqrt(1 - _BETA2**self.steps)  # of the square's root
-        update = self.mean / self.square.sqrt().add_(_EPSILON * bias)
-        self.weights.mul_(1 - rate * self.weight_decay).sub_(update * (rate * bias / (1 - _BETA1**self.steps)))
-
-    def _fused_step(self, gradient: Tensor, rate: float) -> None:
-        """The same in one pass over the memory, which is what a step costs on a CPU."""
         torch._fused_adamw_(
-            [self.weights], [gradient], [self.mean], [self.square], [], [self.steps.float()],
+            [self.weights], [gradient], [self.mean], [self.square], [], [self.steps],
             lr=rate, beta1=_BETA1, beta2=_BETA2, eps=_EPSILON, weight_decay=self.weight_decay,
-            amsgrad=False, maximize=False,
+            amsgrad=False, maximize=False, found_inf=skipped,
         )  # fmt: skip
 
     def release(self) -> None:

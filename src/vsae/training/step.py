@@ -53,9 +53,9 @@ class Step:
         self.optimiser = AdamW(own, config.weight_decay, config.members)
         self.opponent = AdamW(theirs, config.weight_decay, config.members) if theirs else None
         device = self.optimiser.weights.device
-        self.rate = torch.zeros((), dtype=torch.float64, device=device)
+        self.rate = torch.zeros((), device=device)
         self.sums = torch.zeros(len(Elbo._fields), config.members, device=device)  # of the terms, until they are read
-        self.finite = torch.ones((), dtype=torch.bool, device=device)  # once it is False, no weight moves any more
+        self.broken = torch.zeros((), device=device)  # 1 once a loss or gradient is not finite: no weight moves then
         self.warm = 0
         self.graph: torch.cuda.CUDAGraph | None = None
 
@@ -78,12 +78,8 @@ class Step:
         gradient = optimiser.gradient(loss)
         with torch.no_grad():
             norm = clip_members(gradient, self.clip)
-            self.finite &= torch.isfinite(norm.sum() + loss)
-            if gradient.is_cuda:  # which can not be asked without waiting for it
-                gradient = torch.where(self.finite, gradient, 0.0)
-                optimiser.step(gradient, self.rate * self.finite)
-            elif bool(self.finite):
-                optimiser.step(gradient, self.rate)
+            self.broken.logical_or_(~torch.isfinite(norm.sum() + loss))
+            optimiser.step(gradient, self.rate, self.broken)
 
     def _replay(self, batch: Batch, epoch: int) -> None:
         """All batches have one shape, and are copied to where the graph reads."""

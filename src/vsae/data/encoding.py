@@ -117,11 +117,10 @@ class Encoding:
         knows why cells are missing, as those that hide by their value may lie where none was seen."""
         low, high = {}, {}
         for block in self.schema.standardised_blocks:
-            name, logarithmic = block.name, block.logarithmic
-            span, scale = self.high[name] - self.low[name], self.scale[name]
-            logarithmic = logarithmic[:, None] if span.ndim == 2 else logarithmic
+            name, scale = block.name, self.scale[block.name]
+            span = self.high[name] - self.low[name]
             with np.errstate(over="ignore"):  # in natural units, which for a logarithm is its double at most
-                span = np.where(logarithmic, np.log(2 - np.exp(-span * scale)) / scale, span)
+                span = np.where(block.logarithmic, np.log(2 - np.exp(-span * scale)) / scale, span)
             low[name], high[name] = self.low[name] - span, self.high[name] + span
         return replace(self, low=low, high=high)
 

@@ -205,3 +205,23 @@ def test_nothing_grows_on_columns_without_cells_or_that_never_vary() -> None:
     mask = np.ones((50, 3), dtype=bool)
     mask[:, 1] = False
     assert grow(schema, batch_of(schema, columns, mask), lambda rows: trivial(schema, rows), 5, 0) is None
+
+
+@pytest.mark.parametrize(("together", "least", "most"), [(True, 0.15, 0.25), (False, 0.0, 0.0)])
+def test_trees_meet_rows_that_miss_what_tends_to_be_missing_beside_their_variable(
+    together: bool, least: float, most: float
+) -> None:
+    """Trees of one twin that always saw the other would know nothing of rows in which both are missing."""
+    rng, n = np.random.default_rng(3), 1000
+    level = rng.integers(0, 2, n)
+    schema, columns = Schema([binary("one"), binary("twin")]), {"one": level, "twin": level}
+    known = np.broadcast_to(rng.random((n, 1 if together else 2)) < 0.7, (n, 2)).copy()
+    data, hidden = batch_of(schema, columns, known, withheld=0.0), []
+
+    def filling(rows: Batch) -> Fill:
+        hidden.append(1 - rows.mask.sum(0) / data.mask.sum(0))
+        return trivial(schema, rows)
+
+    grow(schema, data, filling, 5, 0)
+    assert sorted(float(share.max()) for share in hidden) == [1.0, 1.0]  # the variable itself
+    assert all(least <= float(share.min()) <= most for share in hidden)

@@ -1,7 +1,8 @@
 """How a forest grows: scikit-learn's randomised trees, one variable after the other, on rows that the model has filled.
 
 A tree of a variable must not ask what the model made of that variable. So the rows it grows on are filled as if all of
-the variable were missing: a few variables at a time.
+the variable were missing: a few variables at a time. What tends to be missing beside them is hidden in some rows, too,
+or else no tree would ever have met a row like those that it is asked about.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _MOST_COLUMNS = 64  # that a node chooses among
 _MOST_LEAVES = 2**20  # of the forest
 _FEWEST_CELLS = 10
 _OF_A_LEAF = {True: 2, False: 1}  # cells of levels, and of numbers, whose values are those of several rows
+_MOST_HIDDEN = 0.2  # of rows: drawn cells of a row are shown in turn, so trees must know rows that show them, too
+_CHANCE = 3.0  # standard errors
 
 Filling = Callable[[Batch], Fill]  # of rows (n, …), what the model expects in cells that they do not show
 
@@ -65,13 +68,14 @@ def grow(
     wanted = [v for v in wanted if len(targets[v.name].row) >= _FEWEST_CELLS and np.ptp(targets[v.name].value) > 0]
     if not wanted or not len(inputs.attribute) or trees < 1:
         return None
-    fold = np.arange(data.rows) % FOLDS
+    fold, mask = np.arange(data.rows) % FOLDS, data.mask.cpu().numpy()
     most_leaves = max(_MOST_LEAVES // (len(wanted) * trees), 64)
     attributes = list(dict.fromkeys(schema.attribute_of[v.name] for v in wanted))
     found: dict[str, tuple[list[_Tree], Known]] = {}
     for hidden in np.array_split(rng.permutation(attributes), min(_MOST_FILLINGS, len(attributes))):
         shown = data.usable.clone()
         shown[:, hidden.tolist()] = False
+        shown &= torch.from_numpy(rng.random(shown.shape) >= missing_beside(mask, hidden)).to(shown.device)
         batch = data.with_mask(shown)
         x = inputs(batch, filling(batch)).cpu().numpy()
 
@@ -87,6 +91,27 @@ def grow(
     forest = _joined(schema, places, [found[schema.variables[i].name][0] for i in places])
     folds = [rows[torch.from_numpy(fold == k).to(rows.device)] for k in range(FOLDS)]
     return Grown(forest, folds, {name: known for name, (_, known) in found.items()})
+
+
+def missing_beside(mask: NDArray[np.bool_], hidden: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(M,): in which share of the rows that show an attribute it must be hidden, so that it is missing as often beside
+    known cells of some others as it is beside missing ones; the mean over these, as far as it is no chance.
+
+    >>> rng = np.random.default_rng(0)
+    >>> mask = rng.random((1000, 3)) < 0.7
+    >>> missing_beside(mask[:, [0, 0, 1, 2]], np.array([0])).round(2)
+    array([0. , 0.2, 0. , 0. ])
+    """
+    known = mask[:, hidden].astype(np.float64)  # (n, hidden)
+    count, gone = known.sum(0)[:, None], len(mask) - known.sum(0)[:, None]
+    beside_known = known.T @ ~mask / np.maximum(count, 1)  # (hidden, M) shares of missing cells
+    beside_missing = (1 - known).T @ ~mask / np.maximum(gone, 1)
+    share = (~mask).mean(0)
+    chance = np.sqrt(share * (1 - share) * (1 / np.maximum(count, 1) + 1 / np.maximum(gone, 1)))
+    more = beside_missing - beside_known
+    more = np.where(more > _CHANCE * chance, more / np.maximum(1 - beside_known, 1e-9), 0.0)
+    more[:, hidden] = 0.0  # these are hidden anyway
+    return np.clip(more, 0.0, _MOST_HIDDEN).mean(0)
 
 
 class _Cells(NamedTuple):

@@ -31,6 +31,7 @@ COMMANDS = {
     ),
     "attack": ("benchmarks.attack.jobs", "Damaged, forged and odd input, kills and full disks: what comes of them."),
     "step": ("benchmarks.step", "A training step against the arithmetic it is made of."),
+    "devices": ("benchmarks.speed.devices", "Fits on a GPU and on a CPU, and trainings that move between them."),
     "generation": ("benchmarks.generation.jobs", "Generated rows against real ones, beside other generators."),
     "conditions": ("benchmarks.generation.conditions", "Rows generated under a condition, against a simulator's."),
     "readout": ("benchmarks.readout", "Whether a single row can be read out of a model."),

@@ -11,6 +11,7 @@ from benchmarks.markup import MADE, all_values, count_of, listed, markdown, para
 from benchmarks.peers.cells import DEFAULT, SHORT, TIMED_OUT, TRIVIAL, geometric_mean, ratio
 from benchmarks.peers.readings import Verdict
 from benchmarks.sizes import Shape
+from benchmarks.speed import devices
 from benchmarks.speed.jobs import BENCHMARK, HIDDEN, METHODS
 from benchmarks.store import Row
 
@@ -40,11 +41,11 @@ def page(results: Path) -> str | None:
     """The page, or None while there are no rows."""
     rows = BENCHMARK.rows(results)
     sections = [_section(rows, threads) for threads in sorted({row["threads"] for row in rows})]
-    sections += [step.section(results)] if step.BENCHMARK.rows(results) else []
+    sections += filter(None, (step.section(results), devices.section(results)))
     if not sections:
         return None
     parts = "\n\n".join(sections)
-    return f"""{MADE.format(source="results/speed.jsonl and step.jsonl")}
+    return f"""{MADE.format(source="results/speed.jsonl, step.jsonl and devices.jsonl")}
 # How fast, beside others
 
 {parts}
@@ -55,6 +56,7 @@ def page(results: Path) -> str | None:
 make peers                   # the environments of the peers
 python -m benchmarks speed   # the runs; those that are there are not run again
 python -m benchmarks step
+python -m benchmarks devices # where there is a GPU; without, the CPU's part
 python -m benchmarks tables  # this page
 ```
 """

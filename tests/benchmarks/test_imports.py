@@ -7,7 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "benchmarks"
 INSIDE = ("vsae.model", "vsae.training", "vsae.imputation", "vsae.fitting.fit", "vsae.fitting.fitted")
-MAY_KNOW_THE_MODEL = ("naive.py", "scaling.py", "step.py", "speed/devices.py", "paper/", "calibration/parts.py", "mechanism/")
+MAY_KNOW_THE_MODEL = (
+    "naive.py", "scaling.py", "step.py", "speed/devices.py", "paper/", "calibration/parts.py", "mechanism/"
+)  # fmt: skip
 
 
 def imported(path: Path) -> set[str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from benchmarks.evaluate import page as evaluate
 from benchmarks.generation import pages as generation
 from benchmarks.groups import page as groups
 from benchmarks.joint import page as joint
-from benchmarks.markup import MADE, markdown
+from benchmarks.markup import MADE, listed, markdown
 from benchmarks.mechanism import page as mechanism
 from benchmarks.paper import multimodal_page as multimodal
 from benchmarks.paper import pages as paper
@@ -24,7 +23,7 @@ from benchmarks.peers import pages as peers
 from benchmarks.report import page as report
 from benchmarks.sharp import page as sharp
 from benchmarks.speed import page as speed
-from benchmarks.store import RESULTS
+from benchmarks.store import RESULTS, Row
 from benchmarks.stream import page as stream
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
 from vsae.storage.atomic import write_text
@@ -86,10 +85,58 @@ of which are torch's. `python -m benchmarks sizes` repeats it. Machine: {machine
 
 
 def ablation_page(results: Path) -> str | None:
-    rows = ablation.BENCHMARK.rows(results)
+    every = ablation.BENCHMARK.rows(results)
+    rows, edges = ([row for row in every if (row["table"] in ablation.SHARP) is of_edges] for of_edges in (False, True))
     if not rows:
         return None
-    cells: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {}
+    machines = ", ".join(sorted({row["machine"] for row in every}))
+    spread = np.mean(
+        [np.std([m[measure] for m in row["alone"]], ddof=1)
+         for row in rows for measure in ("nrmse", "pfc")
+         if row["variant"] == ablation.WHOLE and measure in row["together"] and len(row["alone"]) > 1]
+    )  # fmt: skip
+    return f"""{MADE.format(source="results/ablation.jsonl, whole.jsonl and calibration-parts.jsonl")}
+# What each ingredient does
+
+The default with one thing taken away or changed; in sample, tables cut to 3,000 rows; {_masks(rows)}. Each entry: the
+mean error of the members alone (four a mask, each a seed of its own, without a forest) / that of what a user gets,
+their average beside the forest. "all" is the mean change of the latter over the columns. Members of one run differ by
+{spread:.3f} (standard deviation, mean over the columns). Nothing held out means no forest, too, as nothing weighs it.
+Machine: {machines}.
+
+{_changes(rows)}
+
+NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
+`python -m benchmarks ablation` repeats it.
+{_tables_with_edges(edges)}{_whole_tables(results)}{parts.section(results)}"""
+
+
+def _tables_with_edges(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    return f"""
+## Tables with edges
+
+Those of [tables with edges](sharp.md), on which settings were chosen; {_masks(rows)}.
+
+{_changes(rows)}
+
+`python -m benchmarks ablation --tables {" ".join(ablation.SHARP)} --rate {rows[0]["rate"]}` repeats it.
+"""
+
+
+def _masks(rows: Sequence[Row]) -> str:
+    """
+    >>> _masks([{"rate": 0.5, "seed": 22}, {"rate": 0.5, "seed": 21}])
+    'MCAR 0.5, masks of the seeds 21 and 22'
+    """
+    seeds = sorted({row["seed"] for row in rows})
+    return f"MCAR {rows[0]['rate']}, masks of the {'seeds' if len(seeds) > 1 else 'seed'} {listed(map(str, seeds))}"
+
+
+def _changes(rows: Iterable[Row]) -> str:
+    """A line for each variant, the one that costs most first."""
+    cells: dict[str, dict[tuple[str, str], list[Row]]] = {}
     for row in rows:
         for measure in ("nrmse", "pfc"):
             if measure in row["together"]:
@@ -115,25 +162,7 @@ def ablation_page(results: Path) -> str | None:
         [variant, *(cell(variant, c) for c in columns), f"{change(variant):+.1%}"]
         for variant in sorted(cells, key=lambda variant: (variant != ablation.WHOLE, -change(variant)))
     ]
-    machines = ", ".join(sorted({row["machine"] for row in rows}))
-    seeds = sorted({row["seed"] for row in rows})
-    spread = np.mean(
-        [np.std([m[measure] for m in row["alone"]], ddof=1)
-         for (_, measure), runs in cells[ablation.WHOLE].items() for row in runs if len(row["alone"]) > 1]
-    )  # fmt: skip
-    return f"""{MADE.format(source="results/ablation.jsonl, whole.jsonl and calibration-parts.jsonl")}
-# What each ingredient does
-
-The default with one thing taken away or changed; MCAR {rows[0]["rate"]}, in sample, tables cut to 3,000 rows,
-masks of the seeds {", ".join(map(str, seeds))}. Each entry: the mean error of the members alone (four a mask, each a
-seed of its own) / the error of their average. "all" is the mean change of the average's error over the columns.
-Members of one run differ by {spread:.3f} (standard deviation, mean over the columns). Machine: {machines}.
-
-{markdown(headings, lines)}
-
-NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
-`python -m benchmarks ablation` repeats it.
-{_whole_tables(results)}{parts.section(results)}"""
+    return markdown(headings, lines)
 
 
 def _whole_tables(results: Path) -> str:

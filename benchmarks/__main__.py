@@ -21,6 +21,7 @@ COMMANDS = {
     "ablation": ("benchmarks.ablation", "The default recipe with one ingredient changed at a time."),
     "peers": ("benchmarks.peers.jobs", "Other imputers on the same missing cells."),
     "sharp": ("benchmarks.sharp.jobs", "Tables with edges, to choose settings by: ours beside boosting and forests."),
+    "unseen": ("benchmarks.unseen.jobs", "Other imputers and ours on tables that nothing was chosen on."),
     "speed": (
         "benchmarks.speed.jobs",
         "Seconds, memory and errors of a fit and its imputation, by the size of the table.",

@@ -25,6 +25,7 @@ from benchmarks.sharp import page as sharp
 from benchmarks.speed import page as speed
 from benchmarks.store import RESULTS, Row
 from benchmarks.stream import page as stream
+from benchmarks.unseen import page as unseen
 from vsae.evaluation.metrics import NRMSE_DEFINITIONS
 from vsae.storage.atomic import write_text
 
@@ -194,6 +195,7 @@ PAGES: dict[str, Callable[[Path], str | None]] = {
     "multimodal.md": multimodal.page,
     "ablation.md": ablation_page,
     "benchmark.md": peers.page,
+    "unseen.md": unseen.page,
     "evaluate.md": evaluate.page,
     "generation.md": generation.page,
     "groups.md": groups.page,

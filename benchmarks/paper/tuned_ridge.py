@@ -7,7 +7,7 @@ that are scored, so its error flatters it. It binds linear methods only: another
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -32,7 +32,7 @@ def ridge(x: Array, y: Array, penalty: float) -> Array:
 
 def filled(
     train: Columns, test: Columns, train_mask: NDArray[np.bool_], test_mask: NDArray[np.bool_],
-    penalties: Iterable[float] = PENALTIES,
+    penalties: Sequence[float] = tuple(PENALTIES),
 ) -> dict[str, Array]:  # fmt: skip
     """Every attribute of the test rows as it would be filled, (n, d); masks are (n, attributes), True = observed."""
     centre = {name: np.asarray(x.mean(axis=0), dtype=np.float64) for name, x in train.items()}

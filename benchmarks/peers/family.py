@@ -8,7 +8,7 @@ from benchmarks.markup import all_values, count_of, listed, markdown, mask_name,
 from benchmarks.peers.cells import DEFAULT, SETTINGS, TRIVIAL, Board, Cell, board, geometric_mean, in_order, ratio
 from benchmarks.peers.grid import CORE
 from benchmarks.peers.jobs import FAMILY
-from benchmarks.peers.seconds import mean_seconds, timed
+from benchmarks.peers.seconds import mask_of, mean_seconds, on_same_masks, seconds_of
 from benchmarks.store import Row
 from vsae.baselines import METHODS as MODELS
 
@@ -19,9 +19,9 @@ SHOWN = 10  # cells in which one of them is below ours are named, the widest gap
 def apart(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """The rows of everybody else, and those of the family with what our default and mean or mode have on its masks."""
     own = [row for row in rows if row["method"] in FAMILY]
-    masks = {_mask(row) for row in own}
+    masks = {mask_of(row) for row in own}
     others = [row for row in rows if row["method"] not in FAMILY]
-    return others, [*own, *(row for row in others if row["method"] in (DEFAULT, TRIVIAL) and _mask(row) in masks)]
+    return others, [*own, *(row for row in others if row["method"] in (DEFAULT, TRIVIAL) and mask_of(row) in masks)]
 
 
 def family_section(rows: Sequence[Row]) -> str:
@@ -51,10 +51,6 @@ def family_section(rows: Sequence[Row]) -> str:
     )
 
 
-def _mask(row: Row) -> tuple[object, ...]:
-    return row["table"], row["mechanism"], row["rate"], row["seed"]
-
-
 def _both(cells: Board, model: str) -> list[Cell]:
     return [c for c in cells.cells() if {model, DEFAULT} <= cells.errors[c].keys()]
 
@@ -64,11 +60,9 @@ def _summary(rows: Sequence[Row], cells: Board, model: str) -> list[object]:
     if not group:
         return [0, "–", "–", "–", "–"]
     ratios = [ratio(cells.errors[c][model], cells.errors[c][DEFAULT]) for c in group]
-    own = timed(rows, model)
-    masks = {_mask(row) for row in own}
-    ours = [row for row in timed(rows, DEFAULT) if _mask(row) in masks]
-    times = sum(row["seconds"] or row["limit"] for row in own) / sum(row["seconds"] or row["limit"] for row in ours)
-    return [len(group), f"{geometric_mean(ratios):.3f}", sum(r < 1 for r in ratios), mean_seconds(own), f"{times:.1f}"]
+    own, ours = on_same_masks(rows, model, DEFAULT)
+    times = f"{sum(seconds_of(own)) / sum(seconds_of(ours)):.1f}" if own else "–"
+    return [len(group), f"{geometric_mean(ratios):.3f}", sum(r < 1 for r in ratios), mean_seconds(own), times]
 
 
 def _lower(cells: Board, models: Sequence[str]) -> str:
@@ -76,6 +70,8 @@ def _lower(cells: Board, models: Sequence[str]) -> str:
     pairs = [(m, c) for m in models for c in _both(cells, m)]
     gaps = {(m, c): ratio(cells.errors[c][DEFAULT], cells.errors[c][m]) for m, c in pairs}
     lost = sorted((pair for pair, gap in gaps.items() if gap > 1), key=lambda pair: -gaps[pair])
+    if not pairs:
+        return ""
     if not lost:
         return f"`{DEFAULT}` is below all of them in all {count_of(len(pairs), 'pair')} of a model and a cell."
     named = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +89,8 @@ def timed(rows: Iterable[Row], method: str, table: str | None = None) -> list[Ro
     return [r for r in rows if r["method"] == method and r["status"] != FAILED and table in (None, r["table"])]
 
 
-def _seconds(rows: Iterable[Row]) -> list[float]:
+def seconds_of(rows: Iterable[Row]) -> list[float]:
+    """Those that timed out count as their limit."""
     return [float(row["limit"] if row["status"] == TIMED_OUT else row["seconds"]) for row in rows]
 
 
@@ -102,7 +103,7 @@ def mean_seconds(rows: list[Row]) -> str:
     >>> mean_seconds([{"status": "ok", "seconds": 2.0}, {"status": "timed out", "limit": 300}])
     '> 151'
     """
-    return ("> " if _late(rows) else "") + short(float(np.mean(_seconds(rows)))) if rows else "–"
+    return ("> " if _late(rows) else "") + short(float(np.mean(seconds_of(rows)))) if rows else "–"
 
 
 def _median_memory(rows: list[Row]) -> str:
@@ -110,15 +111,24 @@ def _median_memory(rows: list[Row]) -> str:
     return f"{np.median(memory):.0f}" if memory else "–"
 
 
+def on_same_masks(rows: Sequence[Row], one: str, other: str, table: str | None = None) -> tuple[list[Row], list[Row]]:
+    """The runs of two methods that are timed on the masks both have, in one order."""
+    first, second = ({mask_of(row): row for row in timed(rows, m, table)} for m in (one, other))
+    both = [mask for mask in first if mask in second]
+    return [first[mask] for mask in both], [second[mask] for mask in both]
+
+
+def mask_of(row: Row) -> tuple[object, ...]:
+    return row["table"], row["mechanism"], row["rate"], row["seed"]
+
+
 def _against_rival(rows: list[Row], table: str) -> str:
     """Mean seconds of ours / of the rival over the masks both have; a bound if one of them timed out."""
-    sides = [{(r["mechanism"], r["rate"], r["seed"]): r for r in timed(rows, m, table)} for m in (DEFAULT, RIVAL)]
-    both = sides[0].keys() & sides[1].keys()
-    ours, theirs = ([side[mask] for mask in both] for side in sides)
-    if not both or (_late(ours) and _late(theirs)):
+    ours, theirs = on_same_masks(rows, DEFAULT, RIVAL, table)
+    if not ours or (_late(ours) and _late(theirs)):
         return "–"
     bound = "> " if _late(ours) else "< " if _late(theirs) else ""
-    return f"{bound}{sum(_seconds(ours)) / sum(_seconds(theirs)):.2f}"
+    return f"{bound}{sum(seconds_of(ours)) / sum(seconds_of(theirs)):.2f}"
 
 
 def points_of(rows: list[Row], cells: Board) -> list[Point]:
@@ -138,5 +148,5 @@ def points_of(rows: list[Row], cells: Board) -> list[Point]:
             ours = geometric_mean(cells.to_trivial(DEFAULT, c) for c in group)
             error = ours * geometric_mean(ratio(errors[method], errors[DEFAULT]) for errors in own)
             runs = [r for r in timed(rows, method) if (r["table"], r["mechanism"], r["rate"]) in tasks]
-            points.append(Point(method, float(np.median(_seconds(runs))), error, len(own) == len(group)))
+            points.append(Point(method, float(np.median(seconds_of(runs))), error, len(own) == len(group)))
     return points

@@ -47,13 +47,16 @@ def test_models_are_told_apart_by_cells_that_were_hidden_from_them(tmp_path, mon
     assert found["pfc"] == pytest.approx(2 / 3, abs=0.03)
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 def test_a_process_and_what_it_listens_at_are_found():
     code = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(1, flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
-        child.stdout.readline()
-        assert child.pid in cluster.descendants(os.getpid())
-        assert cluster.listening({child.pid}) == {"0100007F"}
-        child.kill()
+        try:
+            child.stdout.readline()
+            assert child.pid in cluster.descendants(os.getpid())
+            assert cluster.listening({child.pid}) == {"0100007F"}
+        finally:
+            child.kill()
 
 
 def test_tables_are_made_piece_by_piece_and_columns_explain_each_other(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -110,6 +112,19 @@ def test_the_median_of_trees_is_what_one_of_them_says() -> None:
     said = forest.predict(inputs, rows, median=True)
     assert torch.equal(said["a"], each.median(dim=0).values)
     assert torch.equal(said["level"], forest.predict(inputs, rows)["level"])
+
+
+@pytest.mark.parametrize("trees", [5, 6])
+def test_the_median_of_trees_leans_to_no_side(trees: int) -> None:
+    """Of leaves of the opposite sign, it is the opposite, however many trees there are."""
+    schema, columns = a_region(200)
+    data = batch_of(schema, columns, np.ones((200, 5), dtype=bool), withheld=0.0)
+    forest = grown_on(schema, data, trees, only=["a"]).forest
+    inputs, rows = forest.inputs(data, trivial(schema, data)), {"a": torch.arange(200)}
+    opposite = replace(forest, values=-forest.values)
+    said, unsaid = (some.predict(inputs, rows, median=True)["a"] for some in (forest, opposite))
+    assert torch.equal(said, -unsaid)
+    assert len(said.unique()) > 10
 
 
 def _order(rows: int) -> np.ndarray:

@@ -27,6 +27,7 @@ from vsae.imputation import point
 from vsae.imputation.blend import Blend
 from vsae.imputation.imputer import Imputer, finite
 from vsae.imputation.linear_relations import LinearRelations
+from vsae.imputation.predictive import LATENT_DRAWS
 from vsae.imputation.tilts import Tilts
 from vsae.mechanism.mask_regressions import MaskRegressions
 from vsae.model.forest import Forest
@@ -36,7 +37,6 @@ from vsae.storage import checkpoint
 from vsae.storage.typed import typed
 from vsae.training.history import History
 
-_LATENT_DRAWS = 2  # of a prediction, which a generated cell costs
 Generated = tuple[dict[str, NDArray[Any]], Mask]
 
 
@@ -163,7 +163,7 @@ class FittedVSAE(Kept, FittedModel[VSAE]):
             masks.refuse_without_mask_model(self.model)
         refuse_rare(given or {}, self.common)
         condition = Condition.of(self.schema, given or {}, missing)
-        pieces = [self._rows(rows, start, seed, condition) for start, rows in self.ranges(n, _LATENT_DRAWS)]
+        pieces = [self._rows(rows, start, seed, condition) for start, rows in self.ranges(n, LATENT_DRAWS)]
         columns = {name: finite(name, np.concatenate([x[name] for x, _ in pieces])) for name in pieces[0][0]}
         columns |= {name: np.zeros_like(columns[name]) for name, kept in self.common.items() if not kept.any()}
         made = np.array([name not in self.ungenerated for name in self.schema.names])

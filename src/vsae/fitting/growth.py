@@ -35,7 +35,9 @@ _CHANCE = 3.0  # standard errors
 Filling = Callable[[Batch], Fill]  # of rows (n, …), what the model expects in cells that they do not show
 
 
-Known = tuple[NDArray[Any], NDArray[np.float64]]  # cells, and what trees say that did not grow on their rows
+#: Cells, and what trees say that did not grow on their rows; which, of a number, may yet have had a share in the mean
+#: of its group.
+Known = tuple[NDArray[Any], NDArray[np.float64]]
 
 
 class Grown(NamedTuple):

@@ -29,9 +29,8 @@ from vsae.imputation.imputer import Imputer
 from vsae.imputation.latent_draws import draw_by_latents
 from vsae.imputation.parameter_uncertainty import ParameterUncertainty
 from vsae.imputation.point import estimates, impute
-from vsae.imputation.predictive import Predictive, predict
+from vsae.imputation.predictive import LATENT_DRAWS, Predictive, predict
 
-_WORK_PER_DRAW = 2  # latent draws of a prediction
 _TABLE = -1  # in the place of a row number: what a drawn table has in common
 _VALUE, _PLACE = 0, 1  # streams of random numbers: the rank of a value, and which distribution it is the rank of
 
@@ -124,7 +123,7 @@ def _predicted_quantiles(
     """(levels, rows, …) per block of numbers or vectors, in standard units; of some variables, the median of trees."""
     blocks = imputer.schema.standardised_blocks
     parts: dict[str, list[NDArray[Any]]] = {block.name: [] for block in blocks}
-    for _, batch in imputer.chunks(columns, mask, _WORK_PER_DRAW):
+    for _, batch in imputer.chunks(columns, mask, LATENT_DRAWS):
         known = predict(imputer, batch, [block.name for block in blocks], medians=by_trees)
         for block in blocks:
             estimate = known.numbers[block.name].estimate
@@ -148,7 +147,7 @@ def _draw_in_turns(
     if gaussian is not None and len(gaussian.moments):
         common = ParameterUncertainty(imputer.model, gaussian, n, seed)
     incomplete = np.flatnonzero(~mask.all(axis=1))
-    for start, length in imputer.ranges(len(incomplete), n * _WORK_PER_DRAW):
+    for start, length in imputer.ranges(len(incomplete), n * LATENT_DRAWS):
         rows = incomplete[start : start + length]
         some = {name: np.asarray(x)[rows] for name, x in columns.items()}
         sequence = _Sequence.begin(imputer, some, mask[rows], n, seed, row_ids[rows], common)

@@ -108,10 +108,9 @@ class Imputer(Generic[ModelT]):
         be of some rows alone, if no others miss anything, and of some variables."""
         out, at = {v.name: np.array(columns[v.name]) for v in self.schema.variables}, self.schema.attribute_of
         for variable in self.schema.variables:
-            seen = mask[:, at[variable.name]]
-            if variable.name in imputed or not seen.all():
+            missing = np.flatnonzero(~mask[:, at[variable.name]])
+            if len(missing):
                 column, new = out[variable.name], imputed[variable.name]
-                missing = (~seen).nonzero()[0]
                 new = finite(variable.name, new[missing if rows is None else np.searchsorted(rows, missing)])
                 column[missing] = as_dtype(variable, new, column.dtype).reshape(-1, *column.shape[1:])
         return out

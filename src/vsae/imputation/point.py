@@ -91,9 +91,10 @@ def _estimate(
     imputer: Imputer[Any], batch: Batch, noise: Noise, weighted: bool | None, only: Collection[str] | None
 ) -> dict[str, NDArray[Any]]:
     """Averaged over draws and members: natural-unit means of numbers, probabilities of levels, by variable."""
-    parts = [_expected(imputer, piece, noise, weighted) for piece in imputer.pieces(batch, noise.samples)]
+    blocks = [b for b in imputer.schema.blocks if only is None or any(v.name in only for v in b.variables)]
+    parts = [_expected(imputer, piece, noise, weighted, blocks) for piece in imputer.pieces(batch, noise.samples)]
     found: dict[str, NDArray[Any]] = {}
-    for block in imputer.schema.blocks:
+    for block in blocks:
         found |= per_variable(block, np.concatenate([part.natural[block.name] for part in parts]))
     found = {name: x for name, x in found.items() if only is None or name in only}
     if imputer.blend is None:
@@ -107,14 +108,17 @@ class _Expected(NamedTuple):
     """Averaged over draws and members, by block."""
 
     means: dict[str, Tensor]  # of numbers in standard units; probabilities
-    natural: dict[str, NDArray[Any]]  # likewise, with numbers in natural units
+    natural: dict[str, NDArray[Any]]  # of the blocks that are wanted; likewise, with numbers in natural units
 
 
-def _expected(imputer: Imputer[Any], batch: Batch, noise: Noise, weighted: bool | None) -> _Expected:
+def _expected(
+    imputer: Imputer[Any], batch: Batch, noise: Noise, weighted: bool | None, blocks: Collection[Block]
+) -> _Expected:
     with private_rng(0, imputer.device):
         draws = imputer.model.draws(batch, noise, weighted)
     means = {name: draws.average(x.mean, noise.samples) for name, x in draws.data.items()}
-    return _Expected(means, {name: _natural(imputer, name, mean, draws, noise.samples) for name, mean in means.items()})
+    names = [block.name for block in blocks]
+    return _Expected(means, {n: _natural(imputer, n, means[n], draws, noise.samples) for n in names})
 
 
 def _natural(imputer: Imputer[Any], name: str, mean: Tensor, draws: Draws, samples: int) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 Members and latents are averaged out, so that what is left is one distribution a cell: an estimate and its σ for a
 number, whose residual quantiles are known from errors that were made; probabilities for a level, as often right as they
-say. Draws, intervals and medians are its quantiles.
+say. Draws and intervals are its quantiles, and so are medians, but where those of trees are nearer to withheld cells.
 """
 
 from __future__ import annotations

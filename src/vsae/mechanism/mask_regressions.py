@@ -122,12 +122,16 @@ def _scores(y: NDArray[np.float64], z: NDArray[np.float64]) -> Iterator[NDArray[
 
 
 def _largest(x: NDArray[np.float64], number: int) -> NDArray[np.int64]:
-    """Where the largest numbers are, in order.
+    """Where the largest numbers are, in order; of equal ones the first, on whatever processor.
 
-    >>> _largest(np.array([0.2, 0.9, 0.1, 0.5]), 2)
+    >>> _largest(np.array([0.2, 0.9, 0.1, 0.5, 0.5]), 2)
     array([1, 3])
     """
-    return np.arange(len(x)) if len(x) <= number else np.sort(np.argpartition(-x, number)[:number])
+    if len(x) <= number:
+        return np.arange(len(x))
+    least = np.partition(x, -number)[-number]
+    above, equal = np.flatnonzero(x > least), np.flatnonzero(x == least)
+    return np.sort(np.concatenate([above, equal[: number - len(above)]]))
 
 
 def _ridge(score: NDArray[np.float64], information: float, overlap: float = 1.0) -> float:

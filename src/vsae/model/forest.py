@@ -162,7 +162,8 @@ class Forest:
             variable, values = self.found[f], every[starts[f] : starts[f + 1]]
             of_rows = leaves.view(trees, -1).T.contiguous()  # (n, trees)
             if median and variable.family not in DISCRETE:
-                out[variable.name] = values[of_rows].median(dim=1).values
+                odd = trees - 1 + trees % 2  # of an even number torch takes the lower one in the middle
+                out[variable.name] = values[of_rows[:, :odd]].median(dim=1).values
                 continue
             mean = F.embedding_bag(of_rows, values.view(-1, self.widths[f]), mode="mean")
             out[variable.name] = mean if variable.family in DISCRETE else mean[:, 0]

@@ -83,7 +83,8 @@ class Backend(ABC):
 
     @abstractmethod
     def fill(self, column: Column, where: NDArray[np.int64], values: NDArray[Any]) -> Column:
-        """The column with `values` at the rows `where`; categories are added where they are lacking."""
+        """The column with `values` at the rows `where`, for a container to take; categories are added where they are
+        lacking."""
 
     @abstractmethod
     def with_nulls(self, column: Column, where: Bools) -> Column:

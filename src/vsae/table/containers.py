@@ -95,7 +95,7 @@ def _view_pandas(X: Any) -> View:
         added = [label for label in changed if label not in place]
         out = X.set_axis(range(len(labels)), axis=1) if added else X.set_axis(X.columns, axis=1)
         for label, column in changed.items():
-            if hasattr(column, "index") and not column.index.is_(X.index):
+            if isinstance(column, library("pandas").Series) and not column.index.is_(X.index):
                 column = column.set_axis(X.index)
             if label in place:
                 out.isetitem(place[label], column)

@@ -44,6 +44,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "one σ a cell in all members": {"variance": "cell"},
     "one σ a column in all members": {"variance": "column"},
     "plain number features": {"features": "plain"},
+    "no embeddings of numbers that recur": {"recurring": 0},
     "plain networks": {"collective": _PLAIN, "data_net": _PLAIN},
     "two residual blocks": {"collective": replace(_PLAIN, residual=True)},
     "attributive networks with a hidden layer": {"attributive": replace(_PLAIN, width=32, depth=1)},

@@ -179,7 +179,7 @@ def test_steps_that_are_prepared_together_read_what_each_alone_would():
     for batch in batches:
         assert 0 < (batch.usable & ~batch.visible).sum() < 0.5 * batch.usable.sum()
         alone = run.model.read(batch.with_mask(batch.visible.clone())).readings
-        assert alone.keys() == batch.readings.keys() == {"levels", "numbers", "row"}
+        assert alone.keys() == batch.readings.keys() == {"levels", "numbers", "row", "codes", "shown"}
         for name, reading in alone.items():
             torch.testing.assert_close(batch.readings[name], reading)
 

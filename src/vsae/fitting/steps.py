@@ -37,6 +37,7 @@ from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.predictive import LATENT_DRAWS
 from vsae.imputation.shrinkage import trivial_estimates
 from vsae.model.config import VSAEConfig
+from vsae.model.features import recurring_values
 from vsae.model.latent_model import LatentModel, ModelT, resolve_device
 from vsae.model.vsae import VSAE
 from vsae.training.history import Callback, History, Progress, TrainingDiverged
@@ -166,6 +167,8 @@ def split(
 ) -> tuple[ModelT, Split]:
     """A model that has seen what it may see before training, and the cells it trains on and is judged by."""
     device = data.batch.mask.device
+    if start is None:
+        config = config.replace(recurring=_values_that_recur(data, config.recurring))
     with private_rng(seed, device):
         model = build(data.schema, config).to(device)
         withheld, rows = withhold(data.schema, data.batch, config)
@@ -177,6 +180,15 @@ def split(
         else:
             model.update_statistics(training, start.share(training.rows))
         return model, Split(shown, training, held_out, training_seed)
+
+
+def _values_that_recur(data: FitData, most: int) -> int:
+    """How many embeddings they need."""
+    blocks = data.schema.number_blocks
+    if not blocks or not most:
+        return 0
+    observed = data.batch.mask[:, [i for block in blocks for i in block.attributes]]
+    return len(recurring_values(data.batch.numbers(blocks), observed, most))
 
 
 def withhold(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Tensor, Tensor]:

@@ -46,7 +46,7 @@ _RANGES = (
     ("latent_dim members channels", 1, 10**3),
     ("image_features", 1, 10**5),
     ("latent_draws", 1, 10**4),
-    ("e_step_samples trees", 0, 10**4),
+    ("e_step_samples trees recurring", 0, 10**4),
     ("kl_visible kl_hidden mask_weight match e_step_weight e_step_warmup", 0, 10**9),
     ("start_scale", 1e-9, 10**3),
     ("learning_rate weight_decay clip", 0, 10**9),
@@ -83,6 +83,7 @@ class VSAEConfig:
     fill: Fill = "zero"  # what the networks read of a missing cell
     gaussian: bool = True  # DIFF(paper): the collective proposal corrects a Gaussian imputation; see gaussian.py
     features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
+    recurring: int = 1024  # values, at most, that rows share and that have an embedding; see features.py
     image_net: ImageNet = "conv"  # DIFF(paper): "flat" reads and decodes pixels by MLPs; see images.py
     channels: int = 16  # of an image network's first layer
     image_features: int = 256  # that a convolutional encoder gives
@@ -162,6 +163,7 @@ class VSAEConfig:
             "data_net": NetShape(width=128, depth=3),
             "fill": "noise",
             "features": "plain",
+            "recurring": 0,
             "gaussian": False,
             "members": 1,
             "start_scale": 1.0,
@@ -207,4 +209,5 @@ class VSAEConfig:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> VSAEConfig:
         nets = {name: NetShape(**data[name]) for name in ("attributive", "collective", "mask_net", "data_net")}
-        return cls(**{**data, **nets})
+        older = {"recurring": 0}  # files that say nothing of it
+        return cls(**{**older, **data, **nets})

@@ -3,8 +3,8 @@
 What a layer reads of a batch is put together by its `read`, which knows no weights and so can run ahead of training
 steps, and kept in `batch.readings`. Numbers come as features (`features.py`), images as vectors (`images.py`), both
 computed once for both proposals; levels are one-hot. A linear map of a one-hot vector is a row of its weight matrix, so
-levels go through one embedding table, whatever their number. `SeparateInput` keeps attributes apart, `JointInput` adds
-them up.
+levels, and numbers that recur (`features.py`), go through one embedding table, whatever their number. `SeparateInput`
+keeps attributes apart, `JointInput` adds them up.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from vsae.data.schema import DISCRETE, Block, Family, Schema
 from vsae.model.config import Fill
 from vsae.model.nets import GroupedLinear
 
+# An embedding of a value moves only where a row shows it, and AdamW moves every weight at one rate: at 1, half of what
+# these embeddings are worth is not learned by the end (docs/decisions/0019)
+_PACE = 4.0
+
 
 class InputSettings(NamedTuple):
     """What both first layers have in common."""
@@ -30,6 +34,7 @@ class InputSettings(NamedTuple):
     fill: Fill
     n_features: int  # of a number
     image_widths: Mapping[str, int]  # block of images → features of an image
+    recurring: int = 0  # values of numbers that have embeddings
 
 
 class _Input(nn.Module):
@@ -42,8 +47,9 @@ class _Input(nn.Module):
     level_owner: Tensor
     level_attributes: Tensor
 
-    def __init__(self, schema: Schema, width: int, settings: InputSettings) -> None:
+    def __init__(self, schema: Schema, width: int, settings: InputSettings, recurring: int = 0) -> None:
         super().__init__()
+        self.recurring = recurring  # rows of the table that follow those of the levels
         self.members, self.width, self.noise = settings.members, width, settings.fill == "noise"
         self.number_blocks = schema.number_blocks
         self.code_blocks = [b for b in schema.blocks if b.family in DISCRETE]
@@ -53,7 +59,7 @@ class _Input(nn.Module):
         self.n_levels = sum(sizes)
         self.register_buffer("code_offsets", torch.tensor([0, *sizes]).cumsum(0)[:-1], persistent=False)
         self.register_buffer(
-            "table_offsets", self.n_levels * torch.arange(self.members)[:, None, None], persistent=False
+            "table_offsets", (self.n_levels + recurring) * torch.arange(self.members)[:, None, None], persistent=False
         )
         self.register_buffer("number_attributes", _attributes(self.number_blocks), persistent=False)
         self.register_buffer("code_attributes", _attributes(self.code_blocks), persistent=False)
@@ -176,7 +182,7 @@ class JointInput(_Input):
         n_estimates: int = 0,
         reads_mask: bool = True,
     ) -> None:
-        super().__init__(schema, width, settings)
+        super().__init__(schema, width, settings, settings.recurring if schema.number_blocks else 0)
         self.reads_mask, members = reads_mask, settings.members
         widths = zip(self.vector_blocks, self.vector_widths, strict=True)
         owner = torch.tensor(
@@ -186,9 +192,16 @@ class JointInput(_Input):
         numbers = len(self.number_attributes) * settings.n_features
         dense = numbers + len(owner) + len(schema) * reads_mask + n_estimates
         self.dense = GroupedLinear((members,), dense, width)
-        self.table = _table(members, self.n_levels, width, dense + len(self.code_attributes)) if self.n_levels else None
+        self.table = None
+        if self.n_levels or self.recurring:
+            of_levels = _table(members, self.n_levels, width, dense + len(self.code_attributes))
+            # a value that recurs is, to begin with, like its neighbours
+            self.table = nn.Parameter(torch.cat([of_levels, torch.zeros(members, self.recurring, width)], dim=1))
 
-    def read(self, batch: Batch, features: Tensor | None, estimate: Tensor | None = None) -> dict[str, Tensor]:
+    def read(
+        self, batch: Batch, features: Tensor | None, estimate: Tensor | None = None, places: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """`places`: of the numbers among the values that recur, (…, numbers); `recurring` for none."""
         mask = batch.mask
         parts = [mask.float()] if self.reads_mask else [mask[..., :0].float()]
         if features is not None:
@@ -198,17 +211,25 @@ class JointInput(_Input):
             parts.append(self.filled(entries, mask[..., self.vector_attributes]))
         if estimate is not None:
             parts.append(estimate)
-        return self.levels(batch) | {"row": _side_by_side(parts)}
+        return self._codes(batch, places) | {"row": _side_by_side(parts)}
+
+    def _codes(self, batch: Batch, places: Tensor | None) -> dict[str, Tensor]:
+        """Rows of the table, (E, B, codes), and how much each counts: nothing what is not shown or does not recur."""
+        rows, shown = list(self.levels(batch).values()), [batch.mask[..., self.code_attributes].float()]
+        if self.recurring and places is not None:
+            rows.append(places.clamp_max(self.recurring - 1) + self.n_levels + self.table_offsets)
+            shown.append(_PACE * (batch.mask[..., self.number_attributes] & (places < self.recurring)))
+        return {"codes": torch.cat(rows, dim=-1), "shown": _side_by_side(shown)} if rows else {}
 
     def forward(self, batch: Batch) -> Tensor:
         h: Tensor = self.dense(batch.readings["row"])
-        return h if self.table is None else h + self._levels(batch, self.table)
+        return h if self.table is None else h + self._embedded(batch, self.table)
 
-    def _levels(self, batch: Batch, table: Tensor) -> Tensor:
-        """Sum over the observed variables of the rows their levels pick; with noise, N(0, 1) on the others' rows."""
-        rows = batch.readings["levels"]
-        weight = batch.mask[..., self.code_attributes].to(table.dtype).expand(rows.shape)  # (E, B, codes)
+    def _embedded(self, batch: Batch, table: Tensor) -> Tensor:
+        """Sum over the observed variables of the rows their values pick; with noise, N(0, 1) on the others' levels."""
+        rows = batch.readings["codes"]
+        weight = batch.readings["shown"].to(table.dtype).expand(rows.shape)  # (E, B, codes)
         picked = F.embedding_bag(
             rows.flatten(0, 1), table.flatten(0, 1), mode="sum", per_sample_weights=weight.flatten(0, 1)
         ).unflatten(0, rows.shape[:2])
-        return picked + self.level_noise(batch.mask, table) @ table if self.noise else picked
+        return picked + self.level_noise(batch.mask, table) @ table[:, : self.n_levels] if self.noise else picked

@@ -137,8 +137,9 @@ class LatentModel(nn.Module, ABC):
     def make_heads(self) -> Heads:
         return Heads(self.schema, self.config.variance, self.config.pixel_variance, self.image_settings)
 
-    def input_settings(self) -> InputSettings:
-        return InputSettings(self.config.members, self.config.fill, self.features.width, self.image_encoders.widths)
+    def input_settings(self, recurring: int = 0) -> InputSettings:
+        config, widths = self.config, self.image_encoders.widths
+        return InputSettings(config.members, config.fill, self.features.width, widths, recurring)
 
     def fit_statistics(self, data: Batch) -> None:
         """What is taken from a data set (n, …) once, before training: features of numbers, mean images."""

@@ -13,6 +13,7 @@ from vsae.data.remasking import remask, remask_weights
 from vsae.data.schema import Schema
 from vsae.model.aggregation import aggregation
 from vsae.model.config import VSAEConfig
+from vsae.model.features import RecurringValues
 from vsae.model.gaussian import GaussianImputation
 from vsae.model.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.model.latent_model import Draws, LatentModel, Noise
@@ -54,16 +55,17 @@ class VSAE(LatentModel):
 
     is_number: Tensor
     remask_weights: Tensor
-    shared_parts = ("features.", "gaussian.", "remask_weights")
+    shared_parts = ("features.", "gaussian.", "recurring.", "remask_weights")
 
     def __init__(self, schema: Schema, config: VSAEConfig) -> None:
         super().__init__(schema, config)
         members, latent = config.members, config.latent_dim
         self.gaussian = GaussianImputation(schema, used=config.gaussian)
+        self.recurring = RecurringValues(config.recurring)
         is_number = torch.zeros(len(schema), latent)
         is_number[self.number_attributes] = 1.0
         self.register_buffer("is_number", is_number, persistent=False)
-        inputs = self.input_settings()
+        inputs = self.input_settings(config.recurring)
         self.attributive = AttributiveProposal(schema, config, inputs)
         self.collective = CollectiveProposal(schema, config, inputs, self.gaussian.width)
         self.aggregate = aggregation(config.aggregation, members, len(schema), latent, config.data_net.width)
@@ -74,8 +76,10 @@ class VSAE(LatentModel):
         self.register_buffer("remask_weights", torch.ones(len(schema)))  # how much of each attribute is re-masked
 
     def fit_statistics(self, data: Batch) -> None:
-        """And the Gaussian, and what to re-mask how often."""
+        """And the Gaussian, which values recur, and what to re-mask how often."""
         super().fit_statistics(data)
+        if self.recurring.size and self.number_blocks:
+            self.recurring.fit(data.numbers(self.number_blocks), data.usable[:, self.number_attributes])
         if self.gaussian.width:
             usable = data.with_mask(data.usable)
             self.gaussian.fit(usable, self.number_features(usable))
@@ -111,13 +115,15 @@ class VSAE(LatentModel):
         """
         if batch.readings:
             return batch
-        features, estimate, others = self.number_features(batch), None, []
+        features, estimate, places, others = self.number_features(batch), None, None, []
+        if self.recurring.size and features is not None:
+            places = self.recurring(batch.numbers(self.number_blocks))
         if self.gaussian.width and features is not None:
             estimate = self.gaussian(batch, features)  # (E, B, D)
             scores = self.gaussian.scores(estimate, features.shape[-2])
             others = [self.features(self.features.number(scores), scores)]
         readings = self.attributive.input.read(batch, features, others)
-        readings |= self.collective.input.read(batch, features, estimate)
+        readings |= self.collective.input.read(batch, features, estimate, places)
         return Batch(batch.values, batch.mask, batch.withheld, readings=readings)
 
     def propose(self, batch: Batch) -> Proposals:

@@ -120,6 +120,26 @@ def test_reports_that_need_no_model_are_there(fitted):
     assert len(errors.table) > 3
 
 
+def test_an_evaluation_calls_the_model_by_its_name(fitted, tmp_path):
+    found = fitted.evaluate(clinic(), repeats=1, compare=["linear"])
+    assert list(found.seconds) == ["miwae", "mean/mode", "linear"]
+    assert "miwae" in found.table.columns
+    assert found.right.share == pytest.approx(1 - mean_error_of_levels(found, "miwae"))
+    clinic().to_csv(tmp_path / "in.csv", index=False)
+    asked = ["--method", "hivae", "--steps", "5", "--repeats", "1", "--compare", "mean/mode", "-q"]
+    shown = CliRunner().invoke(app, ["evaluate", str(tmp_path / "in.csv"), "-o", str(tmp_path / "errors.csv"), *asked])
+    assert shown.exit_code == 0, shown.output
+    for text in (str(found), shown.stdout, (tmp_path / "errors.csv").read_text()):
+        assert "vsae" not in text
+    assert shown.stdout.split()[3] == "hivae"
+    assert "hivae" in pd.read_csv(tmp_path / "errors.csv").columns
+
+
+def mean_error_of_levels(found, method: str) -> float:
+    levels = [column for column in found.columns if column.measure == "share wrong"]
+    return sum(c.cells * c.errors[method] for c in levels) / sum(c.cells for c in levels)
+
+
 def test_effort_scales_epochs_and_steps():
     from vsae.data.schema import Schema, real
     from vsae.fitting.baseline import config_by_effort

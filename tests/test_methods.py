@@ -88,6 +88,7 @@ def test_what_a_method_can_not_do_is_refused_in_one_line_that_names_it(fitted, a
         ({"method": "mivae"}, "there is no method 'mivae'; there are vsae, ae, vae"),
         ({"method": "hivae", "mechanism": "self-masking"}, "method='hivae' can not be told why cells are missing"),
         ({"method": "hivae", "groups": "site"}, "method='hivae' knows no groups of rows; leave groups='site' out"),
+        ({"method": "gain", "effort": "bst"}, "^effort must be one of fast, default, best, not 'bst'$"),
         ({"method": "hivae", "config": {"stepps": 3}}, "config has no setting 'stepps'"),
     ],
 )

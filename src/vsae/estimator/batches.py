@@ -41,9 +41,9 @@ class BatchesMixin(LearningMixin):
     def transform_batches(self, batches: Any, *, first_row: int = 0) -> Iterator[Any]:
         """The batches with their missing cells imputed, one after the other, each as it came.
 
-        Takes a `RecordBatchReader` of pyarrow, a `LazyFrame` of polars, a relation of DuckDB, or any iterable of
-        tables. A row's draws are keyed by its number over all batches, which begins with `first_row`: they are those
-        of `transform` on the whole table, however it is cut.
+        Takes a `RecordBatchReader` or a `Dataset` of pyarrow, a `LazyFrame` of polars, a relation of DuckDB, or any
+        iterable of tables. A row's draws are keyed by its number over all batches, which begins with `first_row`: they
+        are those of `transform` on the whole table, however it is cut.
         """
         check_is_fitted(self)
         self.refuse_parts()

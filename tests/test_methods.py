@@ -166,8 +166,19 @@ def test_the_command_line_takes_a_method(tmp_path):
     unknown = run(app, ["impute", source, "--method", "vaec"])
     assert unknown.exit_code == 2
     assert "must be one of vsae, ae" in " ".join(unknown.output.split())
-    further = run(app, ["fit", source, "--from", model, "-o", out, "--method", "vae"])
+    further = run(app, ["fit", source, "--from", model, "-o", out])
     assert further.exit_code == 2
+    assert "holds a model of --method vaeac, which learns no more rows" in shown(further)
+    assert "without --from" in shown(further)
+    assert "warm_start" not in further.output
+    other = run(app, ["impute", source, "-o", out, "--model", model, "--method", "gain"])
+    assert other.exit_code == 2
+    assert "--method" in shown(other).partition("--model")[2]
+
+
+def shown(result) -> str:
+    """What was printed, without the box around it."""
+    return " ".join(result.output.replace("│", " ").split())
 
 
 def test_the_page_of_models_lists_them_all():

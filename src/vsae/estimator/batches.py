@@ -13,6 +13,7 @@ from vsae.table import TableError, fills
 from vsae.table.batches import as_table, batches_of, like, raw_batches_of
 from vsae.table.containers import view_of
 from vsae.table.errors import counted
+from vsae.table.roles import weights_of
 from vsae.table.survey import SAMPLE, Survey
 
 E = TypeVar("E", bound="BatchesMixin")
@@ -35,6 +36,9 @@ class BatchesMixin(LearningMixin):
         if self.groups is not None and not survey.is_whole:
             few = f"a sample of {counted(survey.size, 'row')} has few rows of each group"
             raise TableError(f"groups={self.groups!r}: {few}; raise sample to all {survey.rows:,} rows, or fit a part")
+        self._check_settings()
+        if self.weights is not None:  # now, while it is known which rows of the table these are
+            weights_of(survey.sample(), self.weights, survey.row_numbers())
         self._begin(survey.sample(), None, None if survey.is_whole else survey.beyond())
         return self
 

@@ -181,6 +181,13 @@ def shown(result) -> str:
     return " ".join(result.output.replace("│", " ").split())
 
 
+@pytest.mark.parametrize("method", ["vsae", "remasker", "vae"])
+def test_numbers_are_calibrated_where_the_page_of_models_says_so(method):
+    fitted = VSAEImputer(method=method, config=QUICK, random_state=0).fit(clinic()).fitted_
+    assert bool(fitted.calibration.residuals) == (method != "vae")
+    assert bool(fitted.calibration.shrinkage.scaling) == (method == "vsae")  # of probabilities
+
+
 def test_the_page_of_models_lists_them_all():
     page = (Path(__file__).parents[1] / "docs" / "methods.md").read_text("utf-8")
     assert re.findall(r'^\| `"([\w-]+)"`', page, re.MULTILINE) == ["vsae", *METHODS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import vsae
 from vsae import MISSING, VSAEImputer, load
 from vsae.datasets import make_clinic
 from vsae.model.config import VSAEConfig
-from vsae.storage.checkpoint import FORMAT_VERSION, FileFormatError
+from vsae.storage.checkpoint import FORMAT_VERSION, FileFormatError, read
 from vsae.table import Count, DataWarning, TableError
 
 pd = pytest.importorskip("pandas")
@@ -411,6 +412,26 @@ print(*(set(sys.modules) - before))
     packages = Counter(name.partition(".")[0] for name in done.stdout.split())
     assert packages.pop("sklearn", 0) <= 5
     assert packages.keys() <= {"vsae", "safetensors"}
+
+
+def test_the_order_of_sets_decides_nothing_that_a_file_holds(tmp_path):
+    """All but the seconds of the training are the same in processes whose sets have other orders."""
+    code = """
+import sys
+from vsae import VSAEImputer
+from vsae.datasets import make_clinic
+config = {"steps": 3, "latent_dim": 1, "members": 1, "trees": 2}
+VSAEImputer(config=config, random_state=0).fit(make_clinic(60).frame()).save(sys.argv[1])
+"""
+    found = []
+    for seed in "12":
+        path, environment = tmp_path / seed, {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, path], env=environment, check=False)
+        assert done.returncode == 0
+        tensors, content = read(path, "imputer")
+        content["model"]["history"].pop("seconds")
+        found.append((json.dumps(content), {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}))
+    assert found[0] == found[1]
 
 
 def test_a_fit_that_fails_changes_nothing():

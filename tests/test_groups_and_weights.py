@@ -10,6 +10,7 @@ from vsae.estimator import VSAEImputer, load
 from vsae.fitting.fit import fit
 from vsae.fitting.presets import config_for
 from vsae.table.errors import TableError
+from vsae.table.survey import Survey
 
 QUICK = {"steps": 60, "trees": 0, "latent_draws": 4, "members": 1}
 
@@ -193,6 +194,17 @@ def test_bad_weights_are_refused_in_one_line(weight, said):
             VSAEImputer(config=QUICK, **given).fit(table, sample_weight=None if given else weight)
         assert ("column 'w'" if given else "sample_weight") in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def test_a_bad_weight_in_a_sample_is_that_of_a_row_of_the_table():
+    weight = np.where(np.arange(90) < 30, 1.0, np.nan)
+    batches = [{"x": np.arange(start, start + 10.0), "w": weight[start : start + 10]} for start in range(0, 90, 10)]
+    with pytest.raises(TableError, match="column 'w': the weight of row") as caught:
+        VSAEImputer(config=QUICK, weights="w").fit_batches(batches, sample=40)
+    sampled = Survey.of(batches, 40).row_numbers()
+    first = sampled[sampled >= 30][0]
+    assert f"row {first} is missing" in str(caught.value)
+    assert int(np.flatnonzero(sampled == first)[0]) != first
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ def test_what_a_method_can_not_do_is_refused_in_one_line_that_names_it(fitted, a
         ({"method": "mivae"}, "there is no method 'mivae'; there are vsae, ae, vae"),
         ({"method": "hivae", "mechanism": "self-masking"}, "method='hivae' can not be told why cells are missing"),
         ({"method": "hivae", "groups": "site"}, "method='hivae' knows no groups of rows; leave groups='site' out"),
+        ({"method": "gain", "effort": "bst"}, "^effort must be one of fast, default, best, not 'bst'$"),
         ({"method": "hivae", "config": {"stepps": 3}}, "config has no setting 'stepps'"),
     ],
 )
@@ -120,6 +121,26 @@ def test_reports_that_need_no_model_are_there(fitted):
     assert len(errors.table) > 3
 
 
+def test_an_evaluation_calls_the_model_by_its_name(fitted, tmp_path):
+    found = fitted.evaluate(clinic(), repeats=1, compare=["linear"])
+    assert list(found.seconds) == ["miwae", "mean/mode", "linear"]
+    assert "miwae" in found.table.columns
+    assert found.right.share == pytest.approx(1 - mean_error_of_levels(found, "miwae"))
+    clinic().to_csv(tmp_path / "in.csv", index=False)
+    asked = ["--method", "hivae", "--steps", "5", "--repeats", "1", "--compare", "mean/mode", "-q"]
+    shown = CliRunner().invoke(app, ["evaluate", str(tmp_path / "in.csv"), "-o", str(tmp_path / "errors.csv"), *asked])
+    assert shown.exit_code == 0, shown.output
+    for text in (str(found), shown.stdout, (tmp_path / "errors.csv").read_text()):
+        assert "vsae" not in text
+    assert shown.stdout.split()[3] == "hivae"
+    assert "hivae" in pd.read_csv(tmp_path / "errors.csv").columns
+
+
+def mean_error_of_levels(found, method: str) -> float:
+    levels = [column for column in found.columns if column.measure == "share wrong"]
+    return sum(c.cells * c.errors[method] for c in levels) / sum(c.cells for c in levels)
+
+
 def test_effort_scales_epochs_and_steps():
     from vsae.data.schema import Schema, real
     from vsae.fitting.baseline import config_by_effort
@@ -145,8 +166,26 @@ def test_the_command_line_takes_a_method(tmp_path):
     unknown = run(app, ["impute", source, "--method", "vaec"])
     assert unknown.exit_code == 2
     assert "must be one of vsae, ae" in " ".join(unknown.output.split())
-    further = run(app, ["fit", source, "--from", model, "-o", out, "--method", "vae"])
+    further = run(app, ["fit", source, "--from", model, "-o", out])
     assert further.exit_code == 2
+    assert "holds a model of --method vaeac, which learns no more rows" in shown(further)
+    assert "without --from" in shown(further)
+    assert "warm_start" not in further.output
+    other = run(app, ["impute", source, "-o", out, "--model", model, "--method", "gain"])
+    assert other.exit_code == 2
+    assert "--method" in shown(other).partition("--model")[2]
+
+
+def shown(result) -> str:
+    """What was printed, without the box around it."""
+    return " ".join(result.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("method", ["vsae", "remasker", "vae"])
+def test_numbers_are_calibrated_where_the_page_of_models_says_so(method):
+    fitted = VSAEImputer(method=method, config=QUICK, random_state=0).fit(clinic()).fitted_
+    assert bool(fitted.calibration.residuals) == (method != "vae")
+    assert bool(fitted.calibration.shrinkage.scaling) == (method == "vsae")  # of probabilities
 
 
 def test_the_page_of_models_lists_them_all():

@@ -50,7 +50,8 @@ sample of {SAMPLE:,} rows (`--sample`), which `--seed` decides. A share that is 
 quantile, is off by more than {_bound(SAMPLE):.2%} once in a thousand times at most (Dvoretzky, Kiefer, Wolfowitz).
 After an interruption the pass is repeated, and training goes on.
 {_samples(rows)}
-In Python, batches come from a reader of pyarrow, a lazy frame of polars, a relation of DuckDB or any iterable:
+In Python, batches come from a reader or a dataset of pyarrow, a lazy frame of polars, a relation of DuckDB or any
+iterable:
 
 ```python
 import duckdb

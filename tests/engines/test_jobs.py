@@ -129,6 +129,9 @@ def test_batches_of_polars_and_duckdb_in_python(case):
     assert same(pa.Table.from_batches(batches).select(whole.column_names), whole)
     reader = case.table.to_reader(max_chunksize=130)
     assert same(pa.Table.from_batches(case.imputer.transform_batches(reader)), whole)
+    dataset = pytest.importorskip("pyarrow.dataset").dataset(case.path)
+    for batches in (dataset, dataset.scanner(batch_size=130)):
+        assert same(pa.Table.from_batches(case.imputer.transform_batches(batches)), whole)
 
 
 def test_a_fit_to_batches_of_all_rows_is_the_fit_to_the_table(case):

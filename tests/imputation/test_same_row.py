@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 import torch
 
+from conftest import every_kind, rows_of
+from vsae.baselines import METHODS, method_named
+from vsae.data.encoding import Encoding
 from vsae.datasets import make_clinic
+from vsae.fitting.baseline import fit_baseline
 from vsae.fitting.fit import fit
-from vsae.fitting.fitted import FittedVSAE
+from vsae.fitting.fitted import FittedModel, FittedVSAE
 from vsae.fitting.presets import config_for
+from vsae.imputation.predictive import predict
+from vsae.model.config import NetShape, VSAEConfig
+from vsae.model.vsae import VSAE
 
 ROWS = 150
 TOLERANCE = 1e-4  # of a column's standard deviation, and of probabilities
@@ -62,6 +69,60 @@ def test_a_row_has_the_same_estimates_beside_any_others(fitted, order):
             first, second = np.sort(share[at], axis=1)[:, [-1, -2]].T
             clear = first - second > 2 * TOLERANCE
             np.testing.assert_array_equal(imputed[name][clear], of_all[name][at][clear])
+
+
+SMALL = VSAEConfig.paper(
+    latent_dim=2,
+    attributive=NetShape(8, 2),
+    collective=NetShape(16, 2),
+    mask_net=NetShape(8, 2),
+    data_net=NetShape(16, 2),
+    epochs=1,
+)
+
+
+def fitted_by(method: str) -> FittedModel[Any]:
+    schema = every_kind()
+    if method == "paper":
+        return fit(schema, *rows_of(schema, 40), SMALL.replace(members=2))
+    kind = method_named(method).load()
+    return fit_baseline(kind, schema, *rows_of(schema, 40), SMALL.replace(**kind.settings))
+
+
+@pytest.mark.parametrize("method", ["paper", *METHODS])
+def test_by_any_method_a_row_is_imputed_alike_alone_and_among_others(method, monkeypatch):
+    monkeypatch.setattr("vsae.baselines.tabcsdi.STEPS", 2)
+    model = fitted_by(method)
+    columns, mask = rows_of(model.schema, 40)
+    whole = model.estimates(columns, mask)
+    for at in (slice(7, 8), slice(20, 40)):
+        part = model.estimates({name: x[at] for name, x in columns.items()}, mask[at])
+        for name, x in whole.items():
+            np.testing.assert_allclose(part[name], x[at], rtol=1e-3, atol=1e-4 * max(1.0, float(np.std(x))))
+
+
+def test_intervals_and_latents_of_a_row_of_the_paper_depend_on_nothing_but_the_row():
+    model = fitted_by("paper")
+    columns, mask = rows_of(model.schema, 40)
+    batch = next(model.chunks(columns, mask, 1))[1]
+    one = batch.as_data_set().take(slice(7, 8)).for_members()
+    found, alone = (predict(model, rows).numbers["gaussian"] for rows in (batch, one))
+    for x, y in zip(found, alone, strict=True):
+        torch.testing.assert_close(x[7:8], y, rtol=1e-4, atol=1e-5)
+    latents = model.embed({name: x[7:8] for name, x in columns.items()}, mask[7:8])
+    np.testing.assert_allclose(model.embed(columns, mask)[7:8], latents, rtol=1e-4, atol=1e-5)
+
+
+def test_noise_in_missing_cells_is_each_rows_own_in_training_and_its_validation_and_common_in_use():
+    schema = every_kind()
+    model = VSAE(schema, SMALL)
+    columns, mask = rows_of(schema, 20)
+    encoded = Encoding.fit(schema, columns, mask).encode(columns, np.zeros_like(mask))
+    batch = encoded.take(slice(0, 2)).for_members()  # two rows that show nothing
+    for mode, alike in ((model.train, False), (model.eval_in_training, False), (model.eval, True)):
+        mode()
+        loc = model.propose(batch).collective.loc[0]
+        assert torch.allclose(loc[0], loc[1], atol=1e-5) == alike
 
 
 def test_threads_make_no_difference(fitted):

@@ -101,6 +101,8 @@ def test_passes_over_parts_are_one_pass(table):
         parts = part if parts is None else parts.merge(part) or parts
     assert parts.rows == whole.rows == ROWS
     assert parts.sample().to_pylist() == whole.sample().to_pylist()
+    for survey in (parts, whole):
+        assert survey.row_numbers().tolist() == survey.sample()["key"].to_pylist()
     ours, theirs = parts.beyond(), whole.beyond()
     for label, beyond in theirs.items():
         assert set(ours[label].cells.to_list()) == set(beyond.cells.to_list())

@@ -48,6 +48,7 @@ def fit(
     """Fit a model to a table and save it. A fit that was interrupted continues when the command is run again."""
     with one_line_errors():
         from vsae.estimator import load
+        from vsae.estimator.methods import VSAE
         from vsae.storage.atomic import check_place, is_special
 
         check_place(out)
@@ -63,6 +64,12 @@ def fit(
             fit_in_blocks(table, out, asked, state)
             return
         known = load(start) if start else None
+        if known is not None and known.method != VSAE:
+            raise typer.BadParameter(
+                f"{start} holds a model of --method {known.method}, which learns no more rows; fit all rows together, "
+                "without --from",
+                param_hint="--from",
+            )
         source = read(table, format, text, quiet, columns, known)
         fitted(source, asked, state, known).save(out)
         note(f"wrote {out}", quiet)

@@ -133,7 +133,8 @@ def impute(
             )
         if model and (columns, rows, training) != (ColumnOptions(), RowOptions(), TrainingOptions()):
             raise typer.BadParameter(
-                "a fitted model takes no options of columns, rows and training, such as --schema, --groups or --effort",
+                "a fitted model takes no options of columns, rows and training, such as --schema, --groups, --method "
+                "or --effort",
                 param_hint="--model",
             )
         all_at_once = {"--long": long, "--flags": flags, "--report": report, "--in-place": in_place, "-o -": out == "-"}

@@ -13,6 +13,7 @@ from vsae.table import TableError, fills
 from vsae.table.batches import as_table, batches_of, like, raw_batches_of
 from vsae.table.containers import view_of
 from vsae.table.errors import counted
+from vsae.table.roles import weights_of
 from vsae.table.survey import SAMPLE, Survey
 
 E = TypeVar("E", bound="BatchesMixin")
@@ -35,15 +36,18 @@ class BatchesMixin(LearningMixin):
         if self.groups is not None and not survey.is_whole:
             few = f"a sample of {counted(survey.size, 'row')} has few rows of each group"
             raise TableError(f"groups={self.groups!r}: {few}; raise sample to all {survey.rows:,} rows, or fit a part")
+        self._check_settings()
+        if self.weights is not None:  # now, while it is known which rows of the table these are
+            weights_of(survey.sample(), self.weights, survey.row_numbers())
         self._begin(survey.sample(), None, None if survey.is_whole else survey.beyond())
         return self
 
     def transform_batches(self, batches: Any, *, first_row: int = 0) -> Iterator[Any]:
         """The batches with their missing cells imputed, one after the other, each as it came.
 
-        Takes a `RecordBatchReader` of pyarrow, a `LazyFrame` of polars, a relation of DuckDB, or any iterable of
-        tables. A row's draws are keyed by its number over all batches, which begins with `first_row`: they are those
-        of `transform` on the whole table, however it is cut.
+        Takes a `RecordBatchReader` or a `Dataset` of pyarrow, a `LazyFrame` of polars, a relation of DuckDB, or any
+        iterable of tables. A row's draws are keyed by its number over all batches, which begins with `first_row`: they
+        are those of `transform` on the whole table, however it is cut.
         """
         check_is_fitted(self)
         self.refuse_parts()

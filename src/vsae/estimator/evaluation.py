@@ -70,7 +70,9 @@ class EvaluationMixin(LearningMixin):
             chances = model.fitted_.probabilities(some.columns, some.mask)
             return known.prediction(model._imputed(some, warn=False), cuts, chances)
 
-        found = evaluate(known, fit_predict, holdout=holdout, repeats=repeats, compare=compare, seed=seed)
+        found = evaluate(
+            known, fit_predict, holdout=holdout, repeats=repeats, compare=compare, seed=seed, name=self.method
+        )
         return replace(found, left_out={**found.left_out, **images})
 
 

@@ -45,7 +45,7 @@ def answers_of(found: Sequence[Any]) -> Answers:
         where = {term: place for place, term in enumerate(answer.terms)}
         if len(where) < len(answer.terms):
             raise ValueError("a term appears twice in one answer; give its terms different names")
-        for term in {*terms} ^ {*where}:
+        for term in sorted({*terms} ^ {*where}):  # the same one is named every time
             lacking = i if term in terms else 0
             raise ValueError(
                 f"term {term!r} is not in the answer of table {lacking + 1}; a level that is rare may not be drawn in"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vsae.data.schema import DISCRETE, Variable
 from vsae.evaluation.chains import CHAINS
 from vsae.evaluation.hiding import hidden_cells
-from vsae.evaluation.report import OURS, TRIVIAL, ColumnEvaluation, Evaluation, HiddenCells
+from vsae.evaluation.report import TRIVIAL, ColumnEvaluation, Evaluation, HiddenCells
 
 Numbers = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -88,7 +88,7 @@ class _Cells(NamedTuple):
     """Hidden cells, (H,) each."""
 
     column: NDArray[np.int64]
-    miss: dict[str, Numbers]  # by method: absolute error of a number, 1 or 0 of a level
+    miss: dict[str, Numbers]  # by method, ours first: absolute error of a number, 1 or 0 of a level
     inside: dict[float, Bools]  # of the interval of that level
     confidence: Numbers  # probability of the most probable level
     gain: Numbers  # of ours over mean and mode, squared error; over frequencies, Brier score
@@ -103,8 +103,9 @@ def evaluate(
     repeats: int | None = None,
     compare: Sequence[str] = tuple(CHAINS),
     seed: int = 0,
+    name: str = "vsae",
 ) -> Evaluation:
-    """Errors a column. No cell is hidden twice, and none is scored by a fit that has seen it."""
+    """Errors a column, ours by `name`. No cell is hidden twice, and none is scored by a fit that has seen it."""
     left_out = _check(table, holdout, repeats, compare)
     scored = np.array([label not in left_out for label in table.labels])
     known = table.known & scored
@@ -113,15 +114,15 @@ def evaluate(
         repeats = min(repeats, _MOST_REPEATS, math.floor(1 / holdout))
     methods = (TRIVIAL, *(method for method in compare if method != TRIVIAL))
     rng, used = np.random.default_rng(seed), np.zeros(known.shape, dtype=np.bool_)
-    seconds, parts = dict.fromkeys((OURS, *methods), 0.0), []
+    seconds, parts = dict.fromkeys((name, *methods), 0.0), []
     for repeat in range(repeats):
         hidden = hidden_cells(known, table.missing & scored, holdout, rng, used=used)
         used |= hidden
         shown, rows = table.known & ~hidden, np.flatnonzero(hidden.any(axis=1))
         began = time.perf_counter()
         said = fit_predict(shown, rows, repeat, repeats)
-        seconds[OURS] += time.perf_counter() - began
-        filled = {OURS: said.filled}
+        seconds[name] += time.perf_counter() - began
+        filled = {name: said.filled}
         for method in methods:
             began = time.perf_counter()
             filled[method] = CHAINS[method](table.x, shown, table.levels, seed + repeat)[rows]
@@ -177,7 +178,7 @@ def _scored(
     for level, ends in INTERVALS.items():
         low, high = (said.quantiles[rank][row, column] for rank in ends)
         inside[level] = (low <= truth) & (truth <= high)
-    confidence, gain = np.full(len(truth), np.nan), miss[TRIVIAL] ** 2 - miss[OURS] ** 2
+    confidence, gain = np.full(len(truth), np.nan), miss[TRIVIAL] ** 2 - next(iter(miss.values())) ** 2
     for j, chances in said.probabilities.items():
         at = column == j
         codes = truth[at].astype(np.int64)
@@ -187,7 +188,7 @@ def _scored(
         gain[at] = _brier(np.tile(frequencies, (len(codes), 1)), codes) - _brier(chances[row[at]], codes)
     low, high = (said.quantiles[rank][row, column] for rank in INTERVALS[_LEVEL_SHOWN])
     return _Cells(
-        column, miss, inside, confidence, gain, HiddenCells(truth, filled[OURS][row, column], low, high, confidence)
+        column, miss, inside, confidence, gain, HiddenCells(truth, said.filled[row, column], low, high, confidence)
     )
 
 
@@ -220,15 +221,16 @@ def _column(table: KnownTable, j: int, cells: _Cells) -> ColumnEvaluation:
     miss = {method: x[at] for method, x in cells.miss.items()}
     std = float(table.x[table.known[:, j], j].std())
     errors = {method: float(np.sqrt((x**2).mean()) / std if number else x.mean()) for method, x in miss.items()}
-    gains = (cells.gain[at], miss[TRIVIAL] ** 2 - miss[OURS] ** 2)
+    ours = next(iter(miss.values()))
+    gains = (cells.gain[at], miss[TRIVIAL] ** 2 - ours**2)
     return ColumnEvaluation(
         table.labels[j],
         table.kinds[j],
         "NRMSE" if number else "share wrong",
         int(at.sum()),
         errors,
-        _standard_error(miss[OURS], std if number else None),
-        float(miss[OURS].mean()) if number else None,
+        _standard_error(ours, std if number else None),
+        float(ours.mean()) if number else None,
         {level: float(x[at].mean()) for level, x in cells.inside.items()} if number else None,
         None if number else float(cells.confidence[at].mean()),
         any(_is_positive(gain) for gain in gains),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-OURS, TRIVIAL = "vsae", "mean/mode"
+TRIVIAL = "mean/mode"
 _MOST_NAMED = 20  # columns in a sentence
 _WIDTH = 110  # of a line of words
 
@@ -60,7 +60,7 @@ class Evaluation:
 
     columns: tuple[ColumnEvaluation, ...]
     left_out: Mapping[Any, str]  # columns that were not scored, and why
-    seconds: Mapping[str, float]  # of all fits and predictions, by method
+    seconds: Mapping[str, float]  # of all fits and predictions, by method, ours first
     repeats: int
     holdout: float  # share of the known cells hidden in each
     cells: Mapping[Any, HiddenCells] = field(default_factory=dict, repr=False, compare=False)  # to look at, by column
@@ -122,7 +122,7 @@ class Evaluation:
     def _shown(self) -> tuple[list[str], list[list[str]]]:
         """Headings and lines of the table for people."""
         methods = list(self.seconds)
-        headings = ["column", "measure", "cells", OURS, "±", *methods[1:], "MAE", "in 90 %", "sure"]
+        headings = ["column", "measure", "cells", methods[0], "±", *methods[1:], "MAE", "in 90 %", "sure"]
         lines = []
         for found in self.columns:
             errors = [f"{found.errors[method]:.3f}" for method in methods]
@@ -176,7 +176,8 @@ class Evaluation:
     @property
     def right(self) -> Right | None:
         """Of the hidden levels of all columns; None if there are none."""
-        levels = [(f.cells, f.confidence, 1 - f.errors[OURS]) for f in self.columns if f.confidence is not None]
+        ours = next(iter(self.seconds))
+        levels = [(f.cells, f.confidence, 1 - f.errors[ours]) for f in self.columns if f.confidence is not None]
         cells = sum(count for count, *_ in levels)
         if not levels:
             return None

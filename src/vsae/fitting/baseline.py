@@ -15,7 +15,7 @@ from vsae.data.randomness import private_rng
 from vsae.data.schema import Schema
 from vsae.fitting.blending import Fold
 from vsae.fitting.fitted_baseline import FittedBaseline, NotOfMethod
-from vsae.fitting.presets import Effort
+from vsae.fitting.presets import Effort, check_effort
 from vsae.fitting.steps import FitData, TrainingStates, assess, calibrate, kept_if_diverged, refit, split
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import LatentModel
@@ -82,6 +82,7 @@ _LONGER = {"fast": 0.1, "default": 1.0, "best": 3.0}
 
 def config_by_effort(kind: type[Baseline], schema: Schema, effort: Effort = "default") -> VSAEConfig:
     """`baseline_config`, with more or fewer epochs and steps; most models stop earlier."""
+    check_effort(effort)
     found, times = baseline_config(kind, schema), _LONGER[effort]
     limits = {name: int(times * most) for name in ("epochs", "steps") if (most := getattr(found, name)) is not None}
     return found.replace(**limits, patience=max(5, int(times * found.patience)))

@@ -50,8 +50,7 @@ def config_for(
     >>> [config_for(schema, rows).steps for rows in (50, 1000, 1_000_000)]
     [150, 347, 2000]
     """
-    if effort not in EFFORTS:
-        raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
+    check_effort(effort)
     if is_multimodal(schema):
         return VSAEConfig(**{**_multimodal(schema, rows, effort), **changes})
     size = _SIZES[effort]
@@ -70,6 +69,11 @@ def config_for(
         "trees": size.trees,
     }
     return VSAEConfig(**{**settings, **changes})
+
+
+def check_effort(effort: Any) -> None:
+    if effort not in EFFORTS:
+        raise ValueError(f"effort must be one of {', '.join(EFFORTS)}, not {effort!r}")
 
 
 _WIDE_VECTOR = 16  # entries: from here on a vector is a modality of its own

@@ -1,7 +1,7 @@
 """One estimate a missing cell: the mean of a number, the likeliest level.
 
-Estimates use the same latent noise for every row: a row's result depends on nothing but the row (except where the
-`paper` preset fills missing cells with noise).
+Estimates use the same noise for every row, of latents and where the `paper` preset fills missing cells with it: a row's
+result depends on nothing but the row.
 """
 
 from __future__ import annotations

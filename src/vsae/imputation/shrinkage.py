@@ -87,7 +87,8 @@ class Shrinkage:
             else:
                 cells[variable.name] = x[hidden], estimates[variable.name][hidden]
         incomplete = [v.name for v in schema.variables if not known[:, schema.attribute_of[v.name]].all()]
-        levels = {v.name for v in schema.variables if v.family in DISCRETE}
+        # not a set, whose order is another in each process: it decides that of sums, and of what a file holds
+        levels = dict.fromkeys(v.name for v in schema.variables if v.family in DISCRETE)
         found = _Weights.of(cells, levels, trivial, by_trees or {}, incomplete or list(cells))
         shrunk = cls(trivial, found.weight | vectors, found.pull)
         return shrunk.scaled({n: c for n, c in cells.items() if n in levels})

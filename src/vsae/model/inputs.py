@@ -5,6 +5,9 @@ steps, and kept in `batch.readings`. Numbers come as features (`features.py`), i
 computed once for both proposals; levels are one-hot. A linear map of a one-hot vector is a row of its weight matrix, so
 levels, and numbers that recur (`features.py`), go through one embedding table, whatever their number. `SeparateInput`
 keeps attributes apart, `JointInput` adds them up.
+
+Where missing cells are filled with noise, each row has its own in training, and all rows have the same in eval mode, so
+that a row's result depends on nothing but the row.
 """
 
 from __future__ import annotations
@@ -76,12 +79,18 @@ class _Input(nn.Module):
 
     def filled(self, x: Tensor, mask: Tensor) -> Tensor:
         """x where observed; in missing cells nothing of x, but zeros or N(0, 1)."""
-        return torch.where(mask, x, torch.randn_like(x) if self.noise else x.new_zeros(()))
+        return torch.where(mask, x, self.normal(x) if self.noise else x.new_zeros(()))
 
     def level_noise(self, mask: Tensor, table: Tensor) -> Tensor:
         """N(0, 1) on every level of an unobserved variable, 0 on the others; (E or 1, B, levels)"""
-        missing = ~mask[..., self.level_attributes]
-        return torch.randn(missing.shape, device=table.device, dtype=table.dtype) * missing
+        missing = (~mask[..., self.level_attributes]).to(table.dtype).contiguous()
+        return self.normal(missing) * missing
+
+    def normal(self, x: Tensor) -> Tensor:
+        """N(0, 1) as large as x, (E, B, …); in eval mode one row of it, (E, 1, …)."""
+        if self.training:
+            return torch.randn_like(x)
+        return torch.randn(x.shape[0], 1, *x.shape[2:], device=x.device, dtype=x.dtype)
 
 
 def _side_by_side(parts: list[Tensor]) -> Tensor:

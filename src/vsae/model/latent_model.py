@@ -16,7 +16,7 @@ from vsae.model.features import NumberFeatures
 from vsae.model.gaussian import GaussianImputation
 from vsae.model.generative import DataDistribution, Heads
 from vsae.model.images import ImageEncoders, ImageSettings
-from vsae.model.inputs import InputSettings
+from vsae.model.inputs import InputSettings, JointInput, SeparateInput
 from vsae.model.likelihoods import Distribution, ImageHead, ScaledHead
 from vsae.model.priors import LatentPrior
 from vsae.model.proposals import DiagonalNormal
@@ -117,6 +117,13 @@ class LatentModel(nn.Module, ABC):
         state = {n: x if n.startswith(self.shared_parts) else x[list(index)] for n, x in self.state_dict().items()}
         model.load_state_dict(state)
         return model.train(self.training)
+
+    def eval_in_training(self) -> None:
+        """Eval mode, but where missing cells are filled with noise, each row has its own, as the training goes on."""
+        self.eval()
+        for module in self.modules():
+            if isinstance(module, SeparateInput | JointInput):
+                module.train()
 
     def by_attribute(self, blocks: Sequence[Tensor]) -> Tensor:
         """Numbers per variable, block by block, (…, variables) each → sums per attribute, (…, M)."""

@@ -1,4 +1,5 @@
-"""A table that comes in batches: from pyarrow's readers, polars' lazy frames, DuckDB's relations, or any iterable."""
+"""A table that comes in batches: from pyarrow's readers and datasets, polars' lazy frames, DuckDB's relations, or any
+iterable."""
 
 from __future__ import annotations
 
@@ -50,13 +51,15 @@ def _handed_out(source: Any) -> Iterator[Any]:
     if hasattr(native, "collect_batches"):  # polars' LazyFrame, which is computed as it is asked for
         return iter(native.collect_batches(maintain_order=True))
     whole = isinstance(nw.from_native(native, pass_through=True), nw.DataFrame)
+    if not whole and hasattr(native, "to_batches"):  # datasets of pyarrow and their scanners, in the order of rows
+        return iter(native.to_batches())
     if not whole and hasattr(native, "__arrow_c_stream__"):  # readers of pyarrow, relations of DuckDB
         return iter(library("pyarrow").RecordBatchReader.from_stream(native))
     if whole or isinstance(native, Mapping) or hasattr(native, "shape"):  # of which we would iterate columns or cells
         raise TableError("this is a whole table; call fit or transform, or give an iterable of tables")
     if not isinstance(native, Iterable) or isinstance(native, str | bytes):
-        kind = type(source).__name__
-        raise TableError(f"batches come from a reader of Arrow, a lazy frame of polars or an iterable, not {kind}")
+        known = "a reader or dataset of Arrow, a lazy frame of polars or an iterable"
+        raise TableError(f"batches come from {known}, not {type(source).__name__}")
     return iter(native)
 
 

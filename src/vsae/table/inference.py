@@ -239,7 +239,7 @@ def _with_levels(plan: ColumnPlan, facts: Facts, spec: Spec, inferred: bool) -> 
         kind = Kind.CATEGORICAL
     if inferred and kind is Kind.CATEGORICAL and len(levels) == 2:
         kind = Kind.BINARY
-    for value in seen - set(levels):
+    for value in sorted(seen - set(levels), key=str):  # the same one is named every time
         raise TableError(
             f"column {plan.label!r}: {value!r} is not among its levels; add it or list it in missing_values"
         )

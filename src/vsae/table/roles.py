@@ -15,8 +15,9 @@ from vsae.table.containers import View, view_of
 from vsae.table.errors import TableError
 
 
-def checked_weights(weight: Any, rows: int, of: str) -> NDArray[np.float64]:
-    """One finite number a row, none below 0, and not all 0; `of` is where they come from."""
+def checked_weights(weight: Any, rows: int, of: str, numbers: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """One finite number a row, none below 0, and not all 0; `of` is where they come from. `numbers` are those of the
+    rows in their table, if they are not all of it."""
     try:
         w = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError):
@@ -28,14 +29,15 @@ def checked_weights(weight: Any, rows: int, of: str) -> NDArray[np.float64]:
     for bad, why in ((np.isnan(w), "is missing"), (np.isinf(w), "is not finite"), (w < 0, "is below 0")):
         if bad.any():
             remedy = "give 0 to rows that are to be imputed but not learned from"
-            raise TableError(f"{of}: the weight of row {int(bad.argmax())} {why}; {remedy}")
+            row = int(bad.argmax() if numbers is None else numbers[bad.argmax()])
+            raise TableError(f"{of}: the weight of row {row} {why}; {remedy}")
     if not (w > 0).any():
         raise TableError(f"{of}: all weights are zero; at least one row must count")
     return w
 
 
-def weights_of(X: Any, label: Hashable) -> NDArray[np.float64]:
-    """The weights that a column of the table holds."""
+def weights_of(X: Any, label: Hashable, numbers: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """The weights that a column of the table holds; see `checked_weights`."""
     view = view_of(X)
     cells = _cells(view, label, "weights")
     w = np.full(view.n, np.nan)
@@ -43,7 +45,7 @@ def weights_of(X: Any, label: Hashable) -> NDArray[np.float64]:
         w[cells.observed] = cells.values.astype(np.float64)
     except (TypeError, ValueError):
         raise TableError(f"column {label!r} in weights must hold numbers") from None
-    return checked_weights(w, view.n, f"column {label!r}")
+    return checked_weights(w, view.n, f"column {label!r}", numbers)
 
 
 def groups_of(X: Any, group: Hashable, order: Hashable | None = None) -> Groups:

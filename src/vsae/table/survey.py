@@ -124,6 +124,18 @@ class _Facts:
         return found
 
 
+class _Kept(NamedTuple):
+    """Rows that may be among the sample."""
+
+    columns: Mapping[Hashable, Column]
+    key: NDArray[np.float64]
+    number: NDArray[np.int64]  # in the table
+
+    def take(self, rows: NDArray[np.int64]) -> _Kept:
+        columns = {label: _taken(column, rows) for label, column in self.columns.items()}
+        return _Kept(columns, self.key[rows], self.number[rows])
+
+
 class Survey:
     """
     >>> survey = Survey(size=3, seed=0)
@@ -139,7 +151,7 @@ class Survey:
         self.size, self.seed, self.first_row, self.rows = size, seed, first_row, 0
         self._facts: dict[Hashable, _Facts] = {}
         self._container = ""
-        self._kept: list[tuple[dict[Hashable, Column], NDArray[np.float64]]] = []  # rows and their keys
+        self._kept: list[_Kept] = []
         self._below = np.inf  # no row with a larger key is among the sample
 
     @classmethod
@@ -189,23 +201,22 @@ class Survey:
     def _keep(self, view: View) -> None:
         """The rows with the smallest keys; a row's key depends on the seed and its number alone."""
         keys = np.random.Generator(np.random.PCG64(self.seed).advance(self.first_row + self.rows)).random(view.n)
-        rows = np.flatnonzero(keys < self._below)
-        self._kept.append(({label: _taken(column, rows) for label, column in view.columns.items()}, keys[rows]))
-        if sum(len(keys) for _, keys in self._kept) > 2 * self.size:
+        every = _Kept(view.columns, keys, self.first_row + self.rows + np.arange(view.n))
+        self._kept.append(every.take(np.flatnonzero(keys < self._below)))
+        if sum(len(kept.key) for kept in self._kept) > 2 * self.size:
             self._prune(view.backend)
 
     def _prune(self, backend: Backend) -> None:
-        columns, keys = self._joined(backend)
-        if len(keys) > self.size:
-            self._below = np.partition(keys, self.size)[self.size]
-            rows = np.flatnonzero(keys < self._below)
-            columns, keys = {label: _taken(column, rows) for label, column in columns.items()}, keys[rows]
-        self._kept = [(columns, keys)]
+        kept = self._joined(backend)
+        if len(kept.key) > self.size:
+            self._below = np.partition(kept.key, self.size)[self.size]
+            kept = kept.take(np.flatnonzero(kept.key < self._below))
+        self._kept = [kept]
 
-    def _joined(self, backend: Backend) -> tuple[dict[Hashable, Column], NDArray[np.float64]]:
-        parts = [columns for columns, _ in self._kept]
-        columns = {label: backend.concat([part[label] for part in parts]) for label in self._facts}
-        return columns, np.concatenate([keys for _, keys in self._kept])
+    def _joined(self, backend: Backend) -> _Kept:
+        columns = {label: backend.concat([kept.columns[label] for kept in self._kept]) for label in self._facts}
+        keys, numbers = (np.concatenate(parts) for parts in zip(*((k.key, k.number) for k in self._kept), strict=True))
+        return _Kept(columns, keys, numbers)
 
     def sample(self) -> Any:
         """A table of the sampled rows, in their order; of all rows where these are no more."""
@@ -214,9 +225,14 @@ class Survey:
             return stacked(columns.values())
         return BACKENDS[self._container]().table(columns)
 
+    def row_numbers(self) -> NDArray[np.int64]:
+        """Of the sampled rows, in the table."""
+        self._prune(BACKENDS[self._container]())
+        return self._kept[0].number
+
     def _sampled(self) -> dict[Hashable, Column]:
         self._prune(BACKENDS[self._container]())
-        return self._kept[0][0]
+        return dict(self._kept[0].columns)
 
     def beyond(self) -> dict[Hashable, Beyond]:
         """Of each column, what the sample does not tell."""

@@ -60,6 +60,7 @@ def train(
         if checkpoint_path is not None and Path(checkpoint_path).exists():
             run.restore(checkpoint_path)
         elif goes_on and held_out is not None:
+            model.eval_in_training()
             run.best_score = held_out.score(model)
         model.train()
         try:
@@ -187,7 +188,7 @@ class _Run:
         """Score the members on the held-out cells; remember the weights of those that never were better."""
         score = torch.full((self.members,), torch.nan, dtype=torch.float64)
         if self.held_out is not None:
-            self.model.eval()
+            self.model.eval_in_training()
             score = self.held_out.score(self.model)
             self.model.train()
         # without anything to score by, the newest weights are the best known; and with few cells to score by, an early

@@ -223,3 +223,18 @@ def test_kills_and_a_full_disk_do_no_harm(tmp_path):
     row = attacks.attack(1, 3, tmp_path, commands=["impute"], harms=["no room for files"]).row()
     assert row["failures"] == []
     assert sum(row["counts"].values()) == 2
+
+
+def test_many_files_of_text_become_one_through_the_command_line(case, tmp_path):
+    for i in range(3):
+        folder = tmp_path / "in" / f"g={i}"
+        folder.mkdir(parents=True)
+        columns = case.made(50, i)
+        write_table(folder / "t.csv", {n: np.array(columns[n].to_pylist(), dtype=object) for n in columns.column_names})
+        (folder / "t.csv").write_bytes((folder / "t.csv").read_bytes().removesuffix(b"\n"))
+    done = invoke("impute", tmp_path / "in", "--model", case.model, "-o", tmp_path / "one.csv")
+    assert done.exit_code == 0, done.output
+    found = read_table(tmp_path / "one.csv").data
+    assert list(found) == ["x", "y", "sex", "g"]
+    assert found["g"].tolist() == [0] * 50 + [1] * 50 + [2] * 50
+    assert not np.isnan(found["x"]).any()

@@ -72,7 +72,7 @@ def test_text_in_pieces_is_read_as_the_whole_file(tmp_path, name, piece):
         found = np.concatenate([part[column] for part in parts])
         assert found.dtype == values.dtype
         assert all(a == b or (is_null(a) and is_null(b)) for a, b in zip(found.tolist(), values.tolist(), strict=True))
-    again = b"".join(blocks.part(found, found.data) for _, found in blocks.read(blocks.blocks))
+    again = b"".join(blocks.part(block, found, found.data) for block, found in blocks.read(blocks.blocks))
     assert again == path.read_bytes()
 
 
@@ -135,3 +135,64 @@ def test_what_cannot_be_read_in_blocks_says_so(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(b"")
     with pytest.raises(FileError, match="gzip around it cannot be read in blocks"):
         TextBlocks(*input_files(tmp_path / "a.csv.gz"), NA)
+
+
+def in_one(folder, filled=None) -> bytes:
+    """The files of a folder in one, as a job writes it."""
+    blocks = TextBlocks(*input_files(folder), NA, piece=20)
+    blocks.check_format("one.csv", blocks.format, whole=True)
+    return b"".join(blocks.part(b, t, filled or t.data, whole=True) for b, t in blocks.read(blocks.blocks))
+
+
+OTHER_FILES = {
+    "header": b"x,y\n3,b\n",
+    "no newline": b"x,y\n3,b",
+    "line ends": b"x,y\r\n3,b\r\n",
+    "old Mac": b"x,y\r3,b\r",
+    "mark": b"\xef\xbb\xbfx,y\n3,b\n",
+    "separator": b"sep=,\r\n\r\nx,y\r\n3,b\r\n",
+    "quoted header": b'"x","y"\n3,b\n',
+}
+
+
+@pytest.mark.parametrize("first", [b"x,y\n1,a\n2,a\n", b"x,y\n1,a\n2,a", b"\xef\xbb\xbfx,y\r\n1,a\r\n2,a\r\n"])
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_many_text_files_become_one_with_one_header_and_one_line_end(tmp_path, first, name):
+    (tmp_path / "a.csv").write_bytes(first)
+    (tmp_path / "b.csv").write_bytes(OTHER_FILES[name])
+    (tmp_path / "c.csv").write_bytes(b"x,y\n4,c")
+    end = b"\r\n" if b"\r\n" in first else b"\n"
+    assert in_one(tmp_path) == first.rstrip() + end + b"3,b" + end + b"4,c"
+
+
+def test_letters_of_other_files_are_written_as_those_of_the_first_or_refused(tmp_path):
+    (tmp_path / "a.csv").write_bytes("town,n\nKöln,1\n".encode())
+    (tmp_path / "b.csv").write_bytes("town,n\nZürich,2\n".encode("cp1252"))
+    assert in_one(tmp_path).decode("utf-8") == "town,n\nKöln,1\nZürich,2\n"
+    (tmp_path / "a.csv").write_bytes("town,n\nKöln,1\n".encode("cp1252"))
+    (tmp_path / "b.csv").write_bytes("town,n\nZürich,2\n".encode())
+    assert in_one(tmp_path).decode("cp1252") == "town,n\nKöln,1\nZürich,2\n"
+    (tmp_path / "b.csv").write_bytes("town,n\nŁódź,2\n".encode())
+    with pytest.raises(FileError, match=r"b.csv: 'Ł' cannot be written in cp1252, as .*a.csv is; convert"):
+        in_one(tmp_path)
+
+
+@pytest.mark.parametrize("delimiter", [",", " "])
+def test_what_folders_say_is_in_the_one_text_file(tmp_path, delimiter):
+    for town, text in {
+        "town=Bad Ems, Lahn": "x,y\n1,a\n2,",
+        "town=__HIVE_DEFAULT_PARTITION__": "x,y\r\n3,b\r\n",
+    }.items():
+        (tmp_path / town).mkdir()
+        (tmp_path / town / "t.txt").write_bytes(text.replace("2,", "2,NA").replace(",", delimiter).encode())
+    (tmp_path / "one.txt").write_bytes(in_one(tmp_path))
+    found = read_table(tmp_path / "one.txt").data
+    assert list(found) == ["x", "y", "town"]
+    assert found["x"].tolist() == [1, 2, 3]
+    assert found["y"].tolist() == ["a", None, "b"]
+    assert sorted(map(str, found["town"].tolist())) == ["Bad Ems, Lahn", "Bad Ems, Lahn", "None"]
+    (tmp_path / "one.txt").unlink()
+    (tmp_path / "town=Bad Ems, Lahn" / "t.txt").write_text("x,town\n1,a\n")
+    (tmp_path / "town=__HIVE_DEFAULT_PARTITION__" / "t.txt").write_text("x,town\n1,a\n")
+    with pytest.raises(FileError, match=r"t.txt: column 'town' is in the file and in the name of its folder"):
+        in_one(tmp_path)

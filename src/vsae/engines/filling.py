@@ -78,7 +78,7 @@ class Filler:
                     tables = [table.only(each, self.how.only) for each in tables]
                 counts = self._counted(table.data, tables[0])
             for parts, filled in zip(self.parts, tables, strict=True):
-                parts.write(block, self.blocks.part(table, filled))
+                parts.write(block, self.blocks.part(block, table, filled, whole=not parts.target.is_folder))
             messages = [str(each.message) for each in said if issubclass(each.category, DataWarning)]
             yield Filled(block, *counts, tuple(dict.fromkeys(messages)))
 

@@ -98,7 +98,11 @@ class ArrowBlocks(Blocks):
             types[name] = pa.int64() if whole else pa.string()
         return types
 
-    def part(self, table: FileTable, filled: Any) -> bytes:
+    @property
+    def style(self) -> str:
+        return str(self.schema.remove_metadata())
+
+    def part(self, block: Block, table: FileTable, filled: Any, *, whole: bool = False) -> bytes:
         """As a file of Arrow, which keeps all that there is to a column."""
         pa, data = import_pyarrow("a part"), cast(Any, table.data)
         filled = filled.select([name for name in data.column_names if name in filled.column_names])
@@ -122,7 +126,7 @@ class ArrowBlocks(Blocks):
                     table = source.read_all().select(names)
                     writer.write_table(table if table.schema.equals(schema) else table.cast(schema))
 
-    def check_format(self, where: str, format: FileFormat) -> None:
+    def check_format(self, where: str, format: FileFormat, *, whole: bool) -> None:
         if format.name not in ARROW_FORMATS or format.compression:
             raise FileError(
                 f"{where}: a {self.format.name} file that is read in blocks is written as .parquet or .feather"

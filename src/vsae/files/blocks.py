@@ -54,16 +54,22 @@ class Blocks(ABC):
         """Some of the blocks, in their order; each is a table as it is read from a file of its own."""
 
     @abstractmethod
-    def part(self, table: FileTable, filled: Any) -> bytes:
-        """What is kept of a filled block until its file is put together."""
+    def part(self, block: Block, table: FileTable, filled: Any, *, whole: bool = False) -> bytes:
+        """What is kept of a filled block until its file is put together; `whole`: one file of all, so that it needs
+        what folders say, and one way of writing."""
 
     @abstractmethod
     def join(self, parts: Sequence[Path], beside: Path, format: FileFormat, *, whole: bool) -> None:
-        """Write one file of the parts; `whole`: of all files, so that it needs what folders say."""
+        """Write one file of the parts; `whole`: of all files."""
 
     @abstractmethod
-    def check_format(self, where: str, format: FileFormat) -> None:
-        """Refuse a format that the parts cannot be written in."""
+    def check_format(self, where: str, format: FileFormat, *, whole: bool) -> None:
+        """Refuse a format that the parts cannot be written in, and files that do not go into one."""
+
+    @property
+    @abstractmethod
+    def style(self) -> str:
+        """What all files together say of how a part is written."""
 
     def batches(self) -> Iterator[Any]:
         """All rows, block by block, as an imputer takes them."""

@@ -39,7 +39,7 @@ class Target:
             self.files = [(place, list(range(len(blocks.files))))]
             self.work = place.with_name(f".{place.name}.parts")
             _checked_place(place)
-        blocks.check_format(out, self.format)
+        blocks.check_format(out, self.format, whole=not self.is_folder)
         inputs = {file.path.resolve() for file in blocks.files}
         for path, _ in self.files:
             if path.resolve() in inputs:
@@ -68,6 +68,7 @@ class Parts:
     def __init__(self, target: Target, what: Mapping[str, Any]) -> None:
         self.target, self.what = target, dict(what)
         self.blocks, self.folder = target.blocks, target.work
+        self._style = [hashlib.sha256(self.blocks.style.encode()).hexdigest(), target.is_folder]
         self._done: dict[str, Any] = {}  # name of a file that is put together → what it was made of, and its size
 
     def open(self) -> bool:
@@ -87,7 +88,7 @@ class Parts:
         return folder / f"{block.number:08d}-{self._key(block)}.part"
 
     def _key(self, block: Block) -> str:
-        parts = [self.what, self.blocks.files[block.file].identity, list(block)]
+        parts = [self.what, self._style, self.blocks.files[block.file].identity, list(block)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def pending(self) -> list[Block]:

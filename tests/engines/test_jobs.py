@@ -238,3 +238,19 @@ def test_many_files_of_text_become_one_through_the_command_line(case, tmp_path):
     assert list(found) == ["x", "y", "sex", "g"]
     assert found["g"].tolist() == [0] * 50 + [1] * 50 + [2] * 50
     assert not np.isnan(found["x"]).any()
+
+
+@pytest.mark.parametrize("extension", ["parquet", "feather"])
+def test_files_without_rows_are_filled_with_nothing_and_not_learned(case, tmp_path, extension):
+    for name, rows in (("a", 120), ("b", 0), ("c", 30)):
+        write_table(tmp_path / f"{name}.{extension}", case.made(120, 0).slice(0, rows))
+    empty, out = tmp_path / f"b.{extension}", tmp_path / f"out.{extension}"
+    for source, target in ((empty, out), (tmp_path, f"{tmp_path}/outs/")):
+        done = invoke("impute", source, "--model", case.model, "-o", target, "--engine", "stream")
+        assert done.exit_code == 0, done.output
+    assert read_table(out).data.schema.equals(read_table(empty).data.schema)
+    rows = {path.name[0]: len(read_table(path).data) for path in (tmp_path / "outs").iterdir()}
+    assert rows == {"a": 120, "b": 0, "c": 30, "o": 0}
+    assert not list(tmp_path.rglob(".*"))
+    done = invoke("fit", empty, "-o", tmp_path / "m.vsae", "--engine", "stream", "-q")
+    assert (done.exit_code, done.output) == (1, "vsae: the table has no rows; fit needs at least one\n")

@@ -56,6 +56,8 @@ class RayEngine:
 
     def survey(self, blocks: Blocks, size: int, seed: int, on_rows: Callable[[int], None] | None = None) -> Survey:
         """One pass over all rows, by all workers; what they saw is put together in the order of the rows."""
+        if not blocks.blocks:
+            return Survey(size, seed)
         with self._cluster() as (ray, workers):
             runs = _runs(blocks.blocks, workers)
             found = dict(_shared_out(ray, workers, _surveyor(blocks, size, seed), list(enumerate(runs))))

@@ -32,6 +32,8 @@ class BatchesMixin(LearningMixin):
 
     def fit_survey(self: E, survey: Survey) -> E:
         """Learn the sample of a pass over a table."""
+        if not survey.rows:
+            raise TableError("the table has no rows; fit needs at least one")
         if self.groups is not None and not survey.is_whole:
             few = f"a sample of {counted(survey.size, 'row')} has few rows of each group"
             raise TableError(f"groups={self.groups!r}: {few}; raise sample to all {survey.rows:,} rows, or fit a part")

@@ -116,15 +116,24 @@ class ArrowBlocks(Blocks):
 
     def join(self, parts: Sequence[Path], beside: Path, format: FileFormat, *, whole: bool) -> None:
         pa = import_pyarrow(str(beside))
-        names = [*self.schema.names, *(self._partition_types if whole else ())]
-        with _part(pa, parts[0]) as first:
-            schema = pa.schema([first.schema.field(name) for name in names], first.schema.metadata)
+        partitions = self._partition_types if whole else {}
+        kept = self._kept_schema(pa, parts[0] if parts else None)
+        names = [*self.schema.names, *partitions]
+        schema = pa.schema([kept.field(name) for name in names], kept.metadata)
         writes = pa.parquet.ParquetWriter if format.name == "parquet" else pa.ipc.new_file
         with writes(str(beside), schema) as writer:
             for path in parts:
                 with _part(pa, path) as source:
                     table = source.read_all().select(names)
                     writer.write_table(table if table.schema.equals(schema) else table.cast(schema))
+
+    def _kept_schema(self, pa: Any, part: Path | None) -> Any:
+        """That of a filled block; of files without rows, there is none."""
+        if part is None:
+            partitions = [pa.field(name, kind) for name, kind in self._partition_types.items()]
+            return pa.schema([*self.schema, *partitions], self.schema.metadata)
+        with _part(pa, part) as first:
+            return first.schema
 
     def check_format(self, where: str, format: FileFormat, *, whole: bool) -> None:
         if format.name not in ARROW_FORMATS or format.compression:

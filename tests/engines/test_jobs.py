@@ -78,7 +78,8 @@ def test_a_job_that_stops_goes_on_and_gives_the_same_bytes(case, tmp_path, block
     begun = []
     summary = case.impute(tmp_path / "out.parquet", on_begin=lambda done, of: begun.append((done, of)))
     assert begun == [(blocks, 9)]
-    assert summary.rows == ROWS - 100 * blocks
+    missing = {name: case.table[name].null_count for name in case.table.column_names}
+    assert (summary.rows, dict(summary.filled)) == (ROWS, missing)  # of all blocks, whoever filled them
     assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     assert not (tmp_path / ".out.parquet.parts").exists()
 
@@ -254,3 +255,61 @@ def test_files_without_rows_are_filled_with_nothing_and_not_learned(case, tmp_pa
     assert not list(tmp_path.rglob(".*"))
     done = invoke("fit", empty, "-o", tmp_path / "m.vsae", "--engine", "stream", "-q")
     assert (done.exit_code, done.output) == (1, "vsae: the table has no rows; fit needs at least one\n")
+
+
+def test_a_resumed_run_reports_on_the_files_of_a_folder_that_were_done_before(case, tmp_path):
+    for i in range(3):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        pq.write_table(case.made(200, i), tmp_path / "in" / f"{i}.parquet")
+    many = case._replace(blocks=jobs.blocks_of(str(tmp_path / "in")))
+    whole = many.impute(f"{tmp_path}/whole/")
+    for stop in (2, 3):
+        with pytest.raises(Stopped):
+            many.impute(f"{tmp_path}/out/", on_block=stop_after(stop))
+    shown = []
+    again = many.impute(f"{tmp_path}/out/", on_block=lambda done, rows, of: shown.append((rows, of)))
+    assert again == whole
+    assert shown == [(100, 100)]
+
+
+def test_two_jobs_may_write_to_one_folder(case, tmp_path):
+    jobs_of = {}
+    for name in ("a", "b"):
+        pq.write_table(case.made(300, 1), tmp_path / f"{name}.parquet")
+        jobs_of[name] = case._replace(blocks=jobs.blocks_of(str(tmp_path / f"{name}.parquet")))
+    with pytest.raises(Stopped):
+        jobs_of["a"].impute(f"{tmp_path}/out/", on_block=stop_after(2))
+    jobs_of["b"].impute(f"{tmp_path}/out/")
+    begun = []
+    jobs_of["a"].impute(f"{tmp_path}/out/", on_begin=lambda done, of: begun.append(done))
+    assert begun == [2]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.parquet", "b.parquet"]
+
+
+def test_where_nothing_could_be_filled_there_is_no_output(case, tmp_path):
+    for i in range(2):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        table = pa.table({"x": [1.0, 2.0] * 100, "other": pa.array([None, 1.0] * 100)})
+        pq.write_table(table, tmp_path / "in" / f"{i}.parquet")
+    for engine, source in (("memory", "in/0.parquet"), ("stream", "in/0.parquet"), ("stream", "in")):
+        target = tmp_path / f"{engine}.parquet"
+        done = invoke("impute", tmp_path / source, "--model", case.model, "-o", target, "--engine", engine)
+        assert done.exit_code == 1
+        assert "no missing cell could be filled" in done.output
+        assert not target.exists()
+    done = invoke("impute", tmp_path / "in", "--model", case.model, "-o", f"{tmp_path}/out/")
+    assert done.exit_code == 1
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+def test_a_run_that_goes_on_is_judged_by_all_blocks(case, tmp_path):
+    """Blocks in which nothing could be filled follow others that a stopped run has filled."""
+    x = pa.array([None, 1.0] * 100 + [1.0] * 200)
+    other = pa.array([1.0] * 200 + [None] * 200)
+    pq.write_table(pa.table({"x": x, "y": x, "other": other}), tmp_path / "t.parquet")
+    half = case._replace(blocks=jobs.blocks_of(str(tmp_path / "t.parquet")))
+    with pytest.raises(Stopped):
+        half.impute(tmp_path / "out.parquet", on_block=stop_after(2))
+    summary = half.impute(tmp_path / "out.parquet")
+    assert (dict(summary.filled), sum(summary.left.values())) == ({"x": 100, "y": 100}, 200)
+    assert pq.read_table(tmp_path / "out.parquet")["x"].null_count == 0

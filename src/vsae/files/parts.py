@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vsae.files.blocks import Block, Blocks
+from vsae.files.sources import InputFile
 from vsae.files.storage import FileError, format_of
 from vsae.storage.atomic import check_place, write_text, written_beside
 
@@ -33,7 +34,7 @@ class Target:
         if self.is_folder:
             self.format = blocks.format
             self.files = [(place / file.name, [i]) for i, file in enumerate(blocks.files)]
-            self.work = place / ".parts"
+            self.work = place / f".parts-{_key_of(blocks.files)}"  # other jobs may write to the same folder
         else:
             self.format = format_of(out, format, default=blocks.format.name)
             self.files = [(place, list(range(len(blocks.files))))]
@@ -50,9 +51,14 @@ class Target:
             for path, _ in self.files:
                 if self.is_folder:
                     path.parent.mkdir(parents=True, exist_ok=True)
-            self.work.mkdir(exist_ok=True)
+            self.work.mkdir(parents=self.is_folder, exist_ok=True)
         except OSError as error:
             raise FileError(f"{self.out}: {(error.strerror or str(error)).lower()}; choose another place") from None
+
+
+def _key_of(files: Sequence[InputFile]) -> str:
+    """Of where files are, whatever they hold."""
+    return hashlib.sha256("\n".join(str(file.path.resolve()) for file in files).encode()).hexdigest()[:16]
 
 
 def _checked_place(path: Path) -> None:
@@ -77,8 +83,8 @@ class Parts:
         self._done = self._read_done()
         kept = {self.path(block) for block in self.blocks.blocks}
         there = list(self.folder.glob("*/*.part"))
-        for path in there:
-            if path not in kept:
+        for path in (*there, *self.folder.glob("*/*.json")):
+            if path.with_suffix(".part") not in kept:
                 path.unlink(missing_ok=True)
         self._write_manifest()
         return bool(self._done) or any(path in kept for path in there)
@@ -96,10 +102,19 @@ class Parts:
         finished = {number for path, files in self.target.files if self._is_done(path, files) for number in files}
         return [b for b in self.blocks.blocks if b.file not in finished and not self.path(b).exists()]
 
-    def write(self, block: Block, content: bytes) -> None:
+    def report(self, block: Block) -> Any:
+        """What `write` was told of a block that is done, which outlives the part; None where it is lost."""
+        try:
+            return json.loads(self.path(block).with_suffix(".json").read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def write(self, block: Block, content: bytes, report: Any) -> None:
+        """A part, and as JSON a report on it; where the part is there, so is the report."""
         path = self.path(block)
         try:
             path.parent.mkdir(exist_ok=True)
+            write_text(path.with_suffix(".json"), json.dumps(report))
             with written_beside(path) as beside:
                 beside.write_bytes(content)
         except OSError as error:

@@ -313,3 +313,30 @@ def test_a_run_that_goes_on_is_judged_by_all_blocks(case, tmp_path):
     summary = half.impute(tmp_path / "out.parquet")
     assert (dict(summary.filled), sum(summary.left.values())) == ({"x": 100, "y": 100}, 200)
     assert pq.read_table(tmp_path / "out.parquet")["x"].null_count == 0
+
+
+@pytest.mark.parametrize("options", [("--draws", 2), ("--strategy", "draw")])
+def test_draws_that_need_the_rows_before_are_refused_before_a_fit(case, tmp_path, options):
+    done = invoke(
+        "impute", case.path, "-o", tmp_path / "od.parquet", "--engine", "stream", "--method", "miwae", *options
+    )
+    assert done.exit_code == 1
+    assert done.output.startswith("vsae: method='miwae': its draws depend on the rows before")
+    assert done.output.endswith("(--engine memory)\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", ["vae", "remasker", "vaeac"])
+def test_a_method_says_before_its_fit_whether_its_draws_depend_on_other_rows(case, method):
+    imputer = VSAEImputer(method=method, config={"steps": 2, "members": 1}, strategy="draw")
+
+    def refused() -> bool:
+        try:
+            imputer.refuse_parts()
+        except TableError:
+            return True
+        return False
+
+    before = refused()
+    imputer.fit(case.table.slice(0, 200))
+    assert refused() is before

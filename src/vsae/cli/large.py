@@ -13,7 +13,7 @@ import typer
 from vsae.cli.fills import report_counts
 from vsae.cli.messages import note, warn
 from vsae.cli.options import Asked, EngineOptions
-from vsae.cli.steps import asked_for, continued, missing_texts
+from vsae.cli.steps import asked_for, check_names, continued, missing_texts
 
 if TYPE_CHECKING:
     from vsae.engines.filling import Filled
@@ -61,6 +61,7 @@ def impute_in_blocks(
     from vsae.files.parts import Target
 
     known = load(model) if model else None
+    _refuse_parts(known, asked, strategy, draws)
     blocks = opened(table, asked, known)
     targets = [Target(out, blocks, asked.format) for out in outs]  # refuses now what could not be written
     path = model or _model_beside(targets[0], blocks, asked)
@@ -78,6 +79,18 @@ def impute_in_blocks(
     report_counts(summary.filled, summary.left, summary.absent, asked.quiet)
     for out in outs:
         note(f"wrote {out}", asked.quiet)
+
+
+def _refuse_parts(known: VSAEImputer | None, asked: Asked, strategy: str | None, draws: int) -> None:
+    """What cannot be filled in blocks, before anything is read, learned or written."""
+    from vsae.estimator import VSAEImputer
+
+    if known is None:
+        check_names(asked.training)
+    imputer = known or VSAEImputer(method=asked.training.method)
+    if strategy:
+        imputer.set_params(strategy=strategy)
+    imputer.refuse_parts(draws=draws > 0)
 
 
 def opened(table: str, asked: Asked, model: VSAEImputer | None = None) -> Blocks:

@@ -340,3 +340,34 @@ def test_a_method_says_before_its_fit_whether_its_draws_depend_on_other_rows(cas
     before = refused()
     imputer.fit(case.table.slice(0, 200))
     assert refused() is before
+
+
+def test_folders_that_cannot_be_one_table_are_named_for_what_they_are(case, tmp_path):
+    mixed, packed, empty = (tmp_path / name for name in ("mixed", "packed", "empty"))
+    for folder in (mixed, packed, empty):
+        folder.mkdir()
+    shutil.copy(case.path, mixed / "a.parquet")
+    (mixed / "b.csv").write_text("x,y,sex\n1,2,F\n")
+    (packed / "a.csv.gz").write_bytes(b"")
+    for folder, said in {
+        mixed: f"{mixed}/b.csv: this is a csv file, and {mixed}/a.parquet a parquet file; keep them apart",
+        packed: f"{packed}/a.csv.gz: a file with gzip around it cannot be read in blocks; convert it to Parquet",
+        empty: f"{empty}: no file of a known format is there",
+    }.items():
+        for out in (f"{folder}-out/", tmp_path / "one.csv"):
+            done = invoke("impute", folder, "--model", case.model, "-o", out)
+            assert (done.exit_code, done.output.count("\n")) == (1, 1)
+            assert done.output.startswith(f"vsae: {said}")
+        assert invoke("fit", folder, "-o", tmp_path / "m").output.startswith(f"vsae: {said}")
+    done = invoke("impute", mixed, "--model", case.model, "-o", f"{mixed}-out/", "--engine", "memory")
+    assert done.exit_code == 2
+    assert "memory reads one file" in done.output
+
+
+@pytest.mark.parametrize("options", [("--workers", 2), ("--address", "x:1"), ("--sample", 50)])
+def test_options_of_another_engine_are_refused(case, tmp_path, options):
+    for command in (("fit",), ("impute", "--model", case.model)):
+        done = invoke(*command, case.path, "-o", tmp_path / "m.parquet", *options)
+        assert done.exit_code == 2
+        assert options[0] in done.output
+    assert not list(tmp_path.iterdir())

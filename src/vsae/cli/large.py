@@ -31,6 +31,10 @@ def in_blocks(engine: EngineOptions, table: str, whole: Sequence[str]) -> bool:
 
     if engine.engine not in ENGINES:
         raise typer.BadParameter(f"must be one of {', '.join(ENGINES)}, not {engine.engine!r}", param_hint="--engine")
+    _check_ray(engine)
+    if engine.engine == "memory" and is_many(table):
+        remedy = "reads one file, and IN is a folder or several files; name one, or leave this out"
+        raise typer.BadParameter(f"memory {remedy}", param_hint="--engine")
     wanted = engine.engine in ("stream", "ray")
     if engine.engine == "memory" or not (wanted or is_large(table)):
         return False
@@ -38,6 +42,18 @@ def in_blocks(engine: EngineOptions, table: str, whole: Sequence[str]) -> bool:
         reason = "several files are worked on in blocks" if not wanted else f"--engine {engine.engine} works in blocks"
         raise typer.BadParameter(f"{reason}, and this needs all rows at once", param_hint=whole[0])
     return not whole and (wanted or can_stream(table))
+
+
+def _check_ray(engine: EngineOptions) -> None:
+    for option, given in {"--workers": engine.workers, "--address": engine.address}.items():
+        if given is not None and engine.engine != "ray":
+            raise typer.BadParameter("this is of Ray: give --engine ray, too", param_hint=option)
+
+
+def refuse_sample(engine: EngineOptions, why: str) -> None:
+    """A sample that nothing would take is no wish to ignore."""
+    if engine.sample is not None:
+        raise typer.BadParameter(why, param_hint="--sample")
 
 
 def fit_in_blocks(table: str, out: Path, asked: Asked, state: Path | None) -> None:
@@ -136,7 +152,7 @@ def _fitted(blocks: Blocks, asked: Asked, state: Path | None) -> VSAEImputer:
     """A model of a sample of the rows, planned by all."""
     shown = _Shown(blocks, asked.quiet)
     note(f"reading {blocks.rows:,} rows in {len(blocks.blocks):,} blocks", asked.quiet)
-    survey = engine_of(asked.engine).survey(blocks, asked.engine.sample, asked.seed, shown.reading())
+    survey = engine_of(asked.engine).survey(blocks, asked.engine.rows_learned, asked.seed, shown.reading())
     if not survey.is_whole:
         sampled = f"a uniform random sample of {survey.size:,} of {survey.rows:,} rows"
         note(f"learning {sampled}; --sample changes how many", asked.quiet)

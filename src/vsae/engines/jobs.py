@@ -81,7 +81,9 @@ def is_large(given: str) -> bool:
 
 
 def can_stream(given: str) -> bool:
-    """Whether files can be read in blocks, as far as their names tell."""
+    """Whether files can be read in blocks, as far as their names tell: of several files, there is no other way."""
+    if is_many(given):
+        return True
     try:
         found = input_files(given)[1]
     except FileError:

@@ -78,4 +78,6 @@ class Blocks(ABC):
 
 
 def cannot_stream(where: str, what: str) -> FileError:
-    return FileError(f"{where}: {what} cannot be read in blocks; pass --engine memory, or convert it to Parquet")
+    return FileError(
+        f"{where}: {what} cannot be read in blocks; convert it to Parquet, or give it alone to --engine memory"
+    )

@@ -12,12 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.attack import blocks as attacks
-from vsae import VSAEImputer, load
+from vsae import VSAEImputer, load, progress
 from vsae.cli.app import app
 from vsae.engines import jobs
 from vsae.engines.filling import How
 from vsae.files import FileError, read_table, write_table
 from vsae.files import blocks as files_blocks
+from vsae.progress import RowProgress
 from vsae.table import TableError
 
 ROWS = 900
@@ -371,3 +372,12 @@ def test_options_of_another_engine_are_refused(case, tmp_path, options):
         assert done.exit_code == 2
         assert options[0] in done.output
     assert not list(tmp_path.iterdir())
+
+
+def test_progress_counts_from_the_first_block_on(monkeypatch, capsys):
+    clock = iter([1000.0, 1011.0])  # all that was before does not count
+    lines = RowProgress("filling")
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    lines(100, 10_000)
+    lines(1200, 10_000)
+    assert capsys.readouterr().err == "filling: 1,200 of 10,000 rows, 100 a second, 88 s left\n"

@@ -100,7 +100,7 @@ def test_files_that_do_not_fit_together_are_named(tmp_path):
     pq.write_table(whole, tmp_path / "a.parquet")
     for bad, why in {
         "missing": whole.drop_columns(["b"]),
-        "is double": whole.set_column(0, "a", pa.array(range(50))),
+        "is double": whole.set_column(0, "a", pa.array(map(str, range(50)))),
         "is not in": whole.append_column("c", whole["a"]),
     }.items():
         pq.write_table(why, tmp_path / "z.parquet")
@@ -199,3 +199,61 @@ def test_what_folders_say_is_in_the_one_text_file(tmp_path, delimiter):
     (tmp_path / "town=__HIVE_DEFAULT_PARTITION__" / "t.txt").write_text("x,town\n1,a\n")
     with pytest.raises(FileError, match=r"t.txt: column 'town' is in the file and in the name of its folder"):
         in_one(tmp_path)
+
+
+ALIKE = {  # values of two files, and the type of both
+    "null first": (pa.nulls(3), pa.array([1.5, None, 2.0]), pa.float64()),
+    "null last": (pa.array(["x", None, "y"]).dictionary_encode(), pa.nulls(3), pa.dictionary(pa.int32(), pa.string())),
+    "large": (pa.array(["x", None, "y"]), pa.array(["z"] * 3, pa.large_string()), pa.large_string()),
+    "dictionary": (pa.array(["x", None, "y"]).dictionary_encode(), pa.array(["z", "x", None]), pa.string()),
+    "both": (pa.array(["x"] * 3).dictionary_encode(), pa.array(["z"] * 3, pa.large_string()), pa.large_string()),
+    "whole": (pa.array([1, None, 3]), pa.array([1.5, 2.0, None]), pa.float64()),
+    "bytes": (pa.array([1, 2, None], pa.int8()), pa.array([300, 2, 1], pa.int64()), pa.int64()),
+    "units": (pa.array([1, 2, 3], pa.timestamp("s")), pa.array([1, 2, 3], pa.timestamp("ns")), pa.timestamp("ns")),
+}
+
+
+@pytest.mark.parametrize("extension", ["parquet", "feather"])
+@pytest.mark.parametrize("name", ALIKE)
+def test_types_that_hold_the_same_values_are_one(tmp_path, name, extension):
+    *columns, kind = ALIKE[name]
+    for file, column in zip("ab", columns, strict=True):
+        write_table(tmp_path / f"{file}.{extension}", pa.table({"c": column, "i": [1, 2, 3]}))
+    blocks = ArrowBlocks(*input_files(tmp_path))
+    parts = []
+    for block, found in blocks.read(blocks.blocks):
+        parts.append(tmp_path / f"{block.number}.part")
+        parts[-1].write_bytes(blocks.part(block, found, found.data, whole=True))
+    one = tmp_path / f"one.{extension}"
+    blocks.join(parts, one, blocks.format, whole=True)
+    found = read_table(one).data["c"]
+    assert found.type == kind
+    assert found.to_pylist() == [value for column in columns for value in column.cast(kind).to_pylist()]
+
+
+def test_types_that_hold_other_values_are_refused(tmp_path):
+    ordered = pa.array(["x"]).dictionary_encode().cast(pa.dictionary(pa.int32(), pa.string(), ordered=True))
+    first = {"c": pa.array([1]), "d": pa.array(["x"]), "e": pa.array([1.5])}
+    pq.write_table(pa.table(first), tmp_path / "a.parquet")
+    for name, column in {"c": pa.array(["1"]), "d": ordered, "e": pa.array([1]).cast(pa.decimal128(21, 2))}.items():
+        pq.write_table(pa.table({**first, name: column}), tmp_path / "b.parquet")
+        with pytest.raises(
+            FileError, match=rf"b.parquet: column '{name}' is .*, and .* in files before it; convert it"
+        ):
+            ArrowBlocks(*input_files(tmp_path))
+    pq.write_table(pa.table({**first, "e": pa.array([2**53 + 1])}), tmp_path / "b.parquet")
+    with pytest.raises(FileError, match=r"b.parquet: column 'e' cannot be double, as in other files \(.*; convert it"):
+        list(ArrowBlocks(*input_files(tmp_path)).batches())
+
+
+def test_a_feather_file_has_the_levels_of_all_parts(tmp_path):
+    levels = [[f"{i}-{j}" for j in range(100)] for i in range(2)]
+    small = pa.dictionary(pa.int8(), pa.string())
+    for name, some in zip("ab", levels, strict=True):
+        pq.write_table(pa.table({"c": pa.array([*some, None]).cast(small)}), tmp_path / f"{name}.parquet")
+    blocks = ArrowBlocks(*input_files(tmp_path))
+    parts = [tmp_path / f"{b.number}.part" for b in blocks.blocks]
+    for part, (block, found) in zip(parts, blocks.read(blocks.blocks), strict=True):
+        part.write_bytes(blocks.part(block, found, found.data, whole=True))
+    blocks.join(parts, tmp_path / "one.feather", blocks.format._replace(name="feather"), whole=True)
+    assert read_table(tmp_path / "one.feather").data["c"].to_pylist() == [*levels[0], None, *levels[1], None]

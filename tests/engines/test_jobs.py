@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +18,10 @@ from vsae import VSAEImputer, load, progress
 from vsae.cli.app import app
 from vsae.engines import jobs
 from vsae.engines.filling import How
-from vsae.files import FileError, read_table, write_table
+from vsae.files import FileError, parts, read_table, write_table
 from vsae.files import blocks as files_blocks
 from vsae.progress import RowProgress
+from vsae.storage.atomic import NotWritten
 from vsae.table import TableError
 
 ROWS = 900
@@ -381,3 +384,43 @@ def test_progress_counts_from_the_first_block_on(monkeypatch, capsys):
     lines(100, 10_000)
     lines(1200, 10_000)
     assert capsys.readouterr().err == "filling: 1,200 of 10,000 rows, 100 a second, 88 s left\n"
+
+
+@pytest.mark.parametrize(("limit", "where"), [(3_000, "could not write rows"), (20_000, "could not be put together")])
+def test_a_full_disk_is_one_line_that_says_what_stays(case, tmp_path, limit, where):
+    code = f"""
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+from vsae.cli.app import main
+main()
+"""
+    for i in range(5):
+        pq.write_table(case.made(500, i), tmp_path / f"{i}.parquet")
+    arguments = ["impute", f"{tmp_path}/*.parquet", "--model", case.model, "-o", tmp_path / "o.feather", "-q"]
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"vsae: {tmp_path}/o.feather: {where}")
+    assert done.stderr.endswith("file too large; what is done stays done, and the same command goes on from there\n")
+    assert "errno" not in done.stderr
+
+
+def test_a_manifest_that_has_no_room_is_one_line_too(case, tmp_path, monkeypatch):
+    def full(path, text):
+        raise NotWritten(f"{path}: could not be written: no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(parts, "write_text", full)
+        with pytest.raises(FileError, match=r"manifest.json: .*: no space left on device; what is done stays done"):
+            case.impute(tmp_path / "out.parquet")
+
+
+def test_the_help_names_the_extra():
+    assert "vsae[ray]" in invoke("fit", "--help").output
+
+
+@pytest.mark.parametrize("sample", [2.5, 0, "3"])
+def test_a_sample_is_a_whole_number_of_rows(case, sample):
+    with pytest.raises(ValueError, match="a sample has a whole number of rows, at least one, not "):
+        VSAEImputer().fit_batches([case.table], sample=sample)

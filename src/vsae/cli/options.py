@@ -43,8 +43,8 @@ class EngineOptions:
         str,
         typer.Option(
             help="memory: all rows at once. stream: block by block, in bounded memory, and a killed run goes on where "
-            "it stopped. ray: the same on many processes or machines (pip install 'vsae[ray]'). auto: stream if IN is "
-            "several files or has more than 256 MB (of Parquet: uncompressed), else memory."
+            "it stopped. ray: the same on many processes or machines (pip install 'vsae\\[ray]'). auto: stream if IN "
+            "is several files or has more than 256 MB (of Parquet: uncompressed), else memory."
         ),
     ] = "auto"
     sample: Annotated[

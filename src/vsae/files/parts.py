@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -164,8 +165,13 @@ class Parts:
             "job": self.what,
             "done": self._done,
         }
-        write_text(self.folder / _MANIFEST, json.dumps(content, indent=1))
+        path = self.folder / _MANIFEST
+        try:
+            write_text(path, json.dumps(content, indent=1))
+        except OSError as error:
+            raise FileError(f"{path}: could not be written: {_reason(error)}; {_GOES_ON}") from None
 
 
 def _reason(error: OSError) -> str:
-    return (error.strerror or str(error).rpartition(": ")[2]).lower()
+    """Without the number that pyarrow puts before it."""
+    return re.sub(r"^\[errno \d+\] ", "", (error.strerror or str(error).rpartition(": ")[2]).lower())

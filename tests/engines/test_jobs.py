@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -386,24 +385,23 @@ def test_progress_counts_from_the_first_block_on(monkeypatch, capsys):
     assert capsys.readouterr().err == "filling: 1,200 of 10,000 rows, 100 a second, 88 s left\n"
 
 
-@pytest.mark.parametrize(("limit", "where"), [(3_000, "could not write rows"), (20_000, "could not be put together")])
-def test_a_full_disk_is_one_line_that_says_what_stays(case, tmp_path, limit, where):
-    code = f"""
-import resource, signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
-from vsae.cli.app import main
-main()
-"""
+def test_a_full_disk_is_one_line_also_while_files_are_put_together(case, tmp_path):
+    (tmp_path / "in").mkdir()
     for i in range(5):
-        pq.write_table(case.made(500, i), tmp_path / f"{i}.parquet")
-    arguments = ["impute", f"{tmp_path}/*.parquet", "--model", case.model, "-o", tmp_path / "o.feather", "-q"]
-    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith(f"vsae: {tmp_path}/o.feather: {where}")
-    assert done.stderr.endswith("file too large; what is done stays done, and the same command goes on from there\n")
-    assert "errno" not in done.stderr
+        pq.write_table(case.made(500, i), tmp_path / "in" / f"{i}.parquet")
+    many = case._replace(blocks=jobs.blocks_of(str(tmp_path / "in")))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))  # more than a part has
+    try:
+        with pytest.raises(FileError) as error:
+            many.impute(tmp_path / "o.feather")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    said = "could not be put together: file too large; what is done stays done, and the same command goes on from there"
+    assert str(error.value) == f"{tmp_path}/o.feather: {said}"
+    begun = []
+    many.impute(tmp_path / "o.feather", on_begin=lambda done, of: begun.append(of - done))
+    assert begun == [0]
 
 
 def test_a_manifest_that_has_no_room_is_one_line_too(case, tmp_path, monkeypatch):

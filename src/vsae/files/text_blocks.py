@@ -246,7 +246,7 @@ class TextBlocks(Blocks):
 
     def part(self, block: Block, table: FileTable, filled: Any, *, whole: bool = False) -> bytes:
         layout = table.layout
-        if whole and isinstance(layout, Delimited):
+        if whole and len(self.files) > 1 and isinstance(layout, Delimited):
             layout = self._in_one_file(block, layout, {**cast(Any, table.data), **filled})
         return layout.render(filled, table.data, self.format.name)
 

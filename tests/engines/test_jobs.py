@@ -256,8 +256,10 @@ def test_files_without_rows_are_filled_with_nothing_and_not_learned(case, tmp_pa
     rows = {path.name[0]: len(read_table(path).data) for path in (tmp_path / "outs").iterdir()}
     assert rows == {"a": 120, "b": 0, "c": 30, "o": 0}
     assert not list(tmp_path.rglob(".*"))
-    done = invoke("fit", empty, "-o", tmp_path / "m.vsae", "--engine", "stream", "-q")
-    assert (done.exit_code, done.output) == (1, "vsae: the table has no rows; fit needs at least one\n")
+    for command, target in (("fit", "m.vsae"), ("impute", f"p.{extension}")):
+        done = invoke(command, empty, "-o", tmp_path / target, "--engine", "stream", "-q")
+        assert (done.exit_code, done.output) == (1, "vsae: the table has no rows; fit needs at least one\n")
+    assert not list(tmp_path.rglob(".*"))
 
 
 def test_a_resumed_run_reports_on_the_files_of_a_folder_that_were_done_before(case, tmp_path):

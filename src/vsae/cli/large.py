@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,7 +145,11 @@ def _model_beside(target: Any, blocks: Blocks, asked: Asked) -> Path:
     key = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:16]
     path: Path = target.work / f"model-{key}.vsae"
     if not path.exists():
-        _fitted(blocks, asked, path.with_suffix(".training")).save(path)
+        try:
+            _fitted(blocks, asked, path.with_suffix(".training")).save(path)
+        finally:
+            with suppress(OSError):  # it holds a state to go on from, or the model
+                target.work.rmdir()
     return path
 
 

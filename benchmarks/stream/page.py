@@ -39,11 +39,14 @@ vsae impute 'sales/*.csv' --model model.vsae -o filled/  # many files: a folder 
 More than {LARGE // 2**20} MB (of Parquet: uncompressed) or several files are worked on in blocks of at most {CELLS:,}
 cells, one at a time; `--engine stream` asks for it, `--engine memory` for the contrary. Folders and names with
 wildcards are all their files, in the order of their names; of folders that are named after values (`year=2024/`), these
-are columns. Rows stay in their order; every row group of the output is a block.
+are columns. Rows stay in their order; every row group of the output is a block. Types that hold the same values
+(`int64` and `double`, text and a dictionary of text, a column without any) are one. Many text files that become one
+have the header, the encoding and the line ends of the first, and what their folders say as further columns.
 
 A run that was killed goes on where it stopped when the same command is given again, and its output has the bytes of a
-run that nothing disturbed. What is done is kept in a hidden folder beside the output. A damaged row group, a file that
-lacks a column, a full disk: one line that names the file; what is done stays done.
+run that nothing disturbed. What is done is kept in a hidden folder beside the output, with what there is to report of
+it. A damaged row group, a file that lacks a column, a full disk: one line that names the file; what is done stays done.
+Where cells are missing and none could be filled, there is no output.
 
 A fit reads every row once, for the kinds, levels, bounds and shares of missing cells, and learns a uniform random
 sample of {SAMPLE:,} rows (`--sample`), which `--seed` decides. A share that is read off the sample, such as a

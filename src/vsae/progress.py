@@ -77,17 +77,22 @@ class _PlainLines:
 
 
 class RowProgress:
-    """A line every few seconds on how many rows are done, and how long the others take."""
+    """A line every few seconds on how many rows are done, and how long the others take.
+
+    The clock begins at the first rows that are done: before them, workers start and load the model.
+    """
 
     def __init__(self, title: str, quiet: bool = False) -> None:
-        self.title, self.quiet, self.began = title, quiet, time.monotonic()
-        self.last = self.began
+        self.title, self.quiet, self.before = title, quiet, 0  # rows that were done as the clock began
+        self.began = self.last = 0.0
 
     def __call__(self, rows: int, of: int) -> None:
         now = time.monotonic()
+        if not self.before:
+            self.before, self.began, self.last = rows, now, now
         if self.quiet or now - self.last <= _SECONDS_BETWEEN_LINES or rows >= of:
             return
         self.last = now
-        rate = rows / (now - self.began)
+        rate = (rows - self.before) / (now - self.began)
         line = f"{self.title}: {rows:,} of {of:,} rows, {rate:,.0f} a second, {(of - rows) / rate:,.0f} s left"
         print(line, file=sys.stderr, flush=True)

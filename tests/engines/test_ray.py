@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 
 import pytest
@@ -70,6 +71,7 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(case, tmp_path):
 def test_without_ray_one_line_names_the_extra(case, tmp_path):
     code = """
 import sys
+import time
 sys.modules["ray"] = None
 from vsae.cli.app import main
 main()
@@ -78,3 +80,12 @@ main()
     done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr == "vsae: --engine ray needs Ray; pip install 'vsae[ray]'\n"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:99999"])
+def test_where_no_cluster_is_one_line_says_so_at_once(address):
+    began = time.monotonic()
+    with pytest.raises(FileError, match=f"--address {address}: no cluster of Ray answers there") as error:
+        RayEngine(address)
+    assert time.monotonic() - began < 20
+    assert "\n" not in str(error.value)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vsae.cli.large import fit_in_blocks, in_blocks
+from vsae.cli.large import fit_in_blocks, in_blocks, refuse_sample
 from vsae.cli.messages import fail, note, one_line_errors
 from vsae.cli.options import (
     Asked,
@@ -63,6 +63,7 @@ def fit(
         if in_blocks(engine, table, [*(["--from"] if start else []), *rows.need_all]):
             fit_in_blocks(table, out, asked, state)
             return
+        refuse_sample(engine, "a fit in memory learns all rows; give --engine stream, too")
         known = load(start) if start else None
         if known is not None and known.method != VSAE:
             raise typer.BadParameter(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from vsae.cli.fills import report_fills
-from vsae.cli.large import impute_in_blocks, in_blocks
+from vsae.cli.large import impute_in_blocks, in_blocks, refuse_sample
 from vsae.cli.messages import fail, note, one_line_errors
 from vsae.cli.options import (
     Asked,
@@ -137,6 +137,8 @@ def impute(
                 "or --effort",
                 param_hint="--model",
             )
+        if model:
+            refuse_sample(engine, "a fitted model learns no rows; leave it out")
         all_at_once = {"--long": long, "--flags": flags, "--report": report, "--in-place": in_place, "-o -": out == "-"}
         whole = [option for option, given in all_at_once.items() if given]
         asked = Asked(columns, rows, training, seed, quiet, format, text, engine)
@@ -144,6 +146,7 @@ def impute(
             outs = [numbered(out, i + 1) for i in range(draws)] if draws else [out]
             impute_in_blocks(table, outs, model, asked, strategy, draws, tuple(separated(only)))
             return
+        refuse_sample(engine, "a fit in memory learns all rows; give --engine stream, too")
         out = table if in_place and out == "-" else out
         targets = [numbered(out, i + 1) for i in range(draws)] if draws and not long else [out]
         paths = [*targets, *(path for path in (flags, report) if path)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import typer
 from vsae.cli.fills import report_counts
 from vsae.cli.messages import note, warn
 from vsae.cli.options import Asked, EngineOptions
-from vsae.cli.steps import asked_for, continued, missing_texts
+from vsae.cli.steps import asked_for, check_names, continued, missing_texts
 
 if TYPE_CHECKING:
     from vsae.engines.filling import Filled
@@ -31,6 +32,10 @@ def in_blocks(engine: EngineOptions, table: str, whole: Sequence[str]) -> bool:
 
     if engine.engine not in ENGINES:
         raise typer.BadParameter(f"must be one of {', '.join(ENGINES)}, not {engine.engine!r}", param_hint="--engine")
+    _check_ray(engine)
+    if engine.engine == "memory" and is_many(table):
+        remedy = "reads one file, and IN is a folder or several files; name one, or leave this out"
+        raise typer.BadParameter(f"memory {remedy}", param_hint="--engine")
     wanted = engine.engine in ("stream", "ray")
     if engine.engine == "memory" or not (wanted or is_large(table)):
         return False
@@ -38,6 +43,18 @@ def in_blocks(engine: EngineOptions, table: str, whole: Sequence[str]) -> bool:
         reason = "several files are worked on in blocks" if not wanted else f"--engine {engine.engine} works in blocks"
         raise typer.BadParameter(f"{reason}, and this needs all rows at once", param_hint=whole[0])
     return not whole and (wanted or can_stream(table))
+
+
+def _check_ray(engine: EngineOptions) -> None:
+    for option, given in {"--workers": engine.workers, "--address": engine.address}.items():
+        if given is not None and engine.engine != "ray":
+            raise typer.BadParameter("this is of Ray: give --engine ray, too", param_hint=option)
+
+
+def refuse_sample(engine: EngineOptions, why: str) -> None:
+    """A sample that nothing would take is no wish to ignore."""
+    if engine.sample is not None:
+        raise typer.BadParameter(why, param_hint="--sample")
 
 
 def fit_in_blocks(table: str, out: Path, asked: Asked, state: Path | None) -> None:
@@ -61,6 +78,7 @@ def impute_in_blocks(
     from vsae.files.parts import Target
 
     known = load(model) if model else None
+    _refuse_parts(known, asked, strategy, draws)
     blocks = opened(table, asked, known)
     targets = [Target(out, blocks, asked.format) for out in outs]  # refuses now what could not be written
     path = model or _model_beside(targets[0], blocks, asked)
@@ -78,6 +96,18 @@ def impute_in_blocks(
     report_counts(summary.filled, summary.left, summary.absent, asked.quiet)
     for out in outs:
         note(f"wrote {out}", asked.quiet)
+
+
+def _refuse_parts(known: VSAEImputer | None, asked: Asked, strategy: str | None, draws: int) -> None:
+    """What cannot be filled in blocks, before anything is read, learned or written."""
+    from vsae.estimator import VSAEImputer
+
+    if known is None:
+        check_names(asked.training)
+    imputer = known or VSAEImputer(method=asked.training.method)
+    if strategy:
+        imputer.set_params(strategy=strategy)
+    imputer.refuse_parts(draws=draws > 0)
 
 
 def opened(table: str, asked: Asked, model: VSAEImputer | None = None) -> Blocks:
@@ -115,7 +145,11 @@ def _model_beside(target: Any, blocks: Blocks, asked: Asked) -> Path:
     key = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:16]
     path: Path = target.work / f"model-{key}.vsae"
     if not path.exists():
-        _fitted(blocks, asked, path.with_suffix(".training")).save(path)
+        try:
+            _fitted(blocks, asked, path.with_suffix(".training")).save(path)
+        finally:
+            with suppress(OSError):  # it holds a state to go on from, or the model
+                target.work.rmdir()
     return path
 
 
@@ -123,7 +157,7 @@ def _fitted(blocks: Blocks, asked: Asked, state: Path | None) -> VSAEImputer:
     """A model of a sample of the rows, planned by all."""
     shown = _Shown(blocks, asked.quiet)
     note(f"reading {blocks.rows:,} rows in {len(blocks.blocks):,} blocks", asked.quiet)
-    survey = engine_of(asked.engine).survey(blocks, asked.engine.sample, asked.seed, shown.reading())
+    survey = engine_of(asked.engine).survey(blocks, asked.engine.rows_learned, asked.seed, shown.reading())
     if not survey.is_whole:
         sampled = f"a uniform random sample of {survey.size:,} of {survey.rows:,} rows"
         note(f"learning {sampled}; --sample changes how many", asked.quiet)

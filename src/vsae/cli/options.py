@@ -43,19 +43,19 @@ class EngineOptions:
         str,
         typer.Option(
             help="memory: all rows at once. stream: block by block, in bounded memory, and a killed run goes on where "
-            "it stopped. ray: the same on many processes or machines (pip install 'vsae[ray]'). auto: stream if IN is "
-            "several files or has more than 256 MB (of Parquet: uncompressed), else memory."
+            "it stopped. ray: the same on many processes or machines (pip install 'vsae\\[ray]'). auto: stream if IN "
+            "is several files or has more than 256 MB (of Parquet: uncompressed), else memory."
         ),
     ] = "auto"
     sample: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             metavar="ROWS",
             help="How many rows a streamed fit learns: a uniform random sample. All rows are read, and say what the "
-            "columns are.",
+            "columns are. Default: 200,000.",
         ),
-    ] = 200_000
+    ] = None
     address: Annotated[
         str | None,
         typer.Option(help="The address of a Ray cluster, for --engine ray. Default: one is started on this machine."),
@@ -63,6 +63,12 @@ class EngineOptions:
     workers: Annotated[
         int | None, typer.Option(min=1, help="How many processes --engine ray uses. Default: one a core.")
     ] = None
+
+    @property
+    def rows_learned(self) -> int:
+        from vsae.table.survey import SAMPLE
+
+        return SAMPLE if self.sample is None else self.sample
 
 
 @dataclass(frozen=True)
@@ -328,4 +334,4 @@ class Asked(NamedTuple):
         """What a model depends on beside its table."""
         schema = None if self.columns.schema is None else self.columns.schema.read_text("utf-8", errors="replace")
         said = [asdict(self.columns) | {"schema": schema}, asdict(self.rows), asdict(self.training), asdict(self.text)]
-        return {"options": said, "sample": self.engine.sample, "seed": self.seed}
+        return {"options": said, "sample": self.engine.rows_learned, "seed": self.seed}

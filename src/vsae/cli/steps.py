@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from vsae.cli.messages import note, warn
-from vsae.cli.options import Asked, ColumnOptions, TextOptions
+from vsae.cli.options import Asked, ColumnOptions, TextOptions, TrainingOptions
 
 if TYPE_CHECKING:
     from vsae.estimator import VSAEImputer
@@ -64,18 +64,12 @@ def asked_for(
     source: FileTable | Blocks, asked: Asked, state: Path | None = None, known: VSAEImputer | None = None
 ) -> VSAEImputer:
     """An imputer, or the known one, with the settings that the options ask for."""
-    from vsae.baselines import METHODS
     from vsae.estimator import VSAEImputer
-    from vsae.fitting.presets import EFFORTS
     from vsae.table import Image
     from vsae.table.stamps import NOTATIONS
 
     columns, rows, training = asked.columns, asked.rows, asked.training
-    if training.effort not in EFFORTS:
-        raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {training.effort!r}", param_hint="--effort")
-    if training.method not in ("vsae", *METHODS):
-        names = ", ".join(("vsae", *METHODS))
-        raise typer.BadParameter(f"must be one of {names}, not {training.method!r}", param_hint="--method")
+    check_names(training)
     if known is not None and training.method != "vsae":
         raise typer.BadParameter("a fitted model stays what it is", param_hint="--method")
     specs = columns.specs()
@@ -104,6 +98,18 @@ def asked_for(
         verbose=not asked.quiet,
         checkpoint_path=state,
     )
+
+
+def check_names(training: TrainingOptions) -> None:
+    """Those of the effort and of the method."""
+    from vsae.baselines import METHODS
+    from vsae.fitting.presets import EFFORTS
+
+    if training.effort not in EFFORTS:
+        raise typer.BadParameter(f"must be one of {', '.join(EFFORTS)}, not {training.effort!r}", param_hint="--effort")
+    if training.method not in ("vsae", *METHODS):
+        names = ", ".join(("vsae", *METHODS))
+        raise typer.BadParameter(f"must be one of {names}, not {training.method!r}", param_hint="--method")
 
 
 def fitted(source: FileTable, asked: Asked, state: Path | None = None, known: VSAEImputer | None = None) -> VSAEImputer:

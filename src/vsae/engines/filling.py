@@ -39,6 +39,15 @@ class Filled(NamedTuple):
     left: dict[tuple[str, str], int]  # cells, by column and reason
     said: tuple[str, ...]  # warnings
 
+    def report(self) -> list[Any]:
+        """As JSON, without the block."""
+        return [self.filled, [[*about, cells] for about, cells in self.left.items()], self.said]
+
+    @classmethod
+    def of(cls, block: Block, report: Any) -> Filled:
+        filled, left, said = report
+        return cls(block, filled, {(name, why): cells for name, why, cells in left}, tuple(said))
+
 
 @dataclass
 class Summary:
@@ -49,6 +58,11 @@ class Summary:
     left: Counter[tuple[str, str]] = field(default_factory=Counter)
     said: Counter[str] = field(default_factory=Counter)  # in how many blocks
     absent: list[Any] = field(default_factory=list)  # columns of the model that the table lacks
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether cells are missing, and none of them could be filled."""
+        return bool(self.left) and not self.filled
 
     def add(self, done: Filled) -> None:
         self.rows += done.block.rows
@@ -77,10 +91,12 @@ class Filler:
                 if self.how.only:
                     tables = [table.only(each, self.how.only) for each in tables]
                 counts = self._counted(table.data, tables[0])
-            for parts, filled in zip(self.parts, tables, strict=True):
-                parts.write(block, self.blocks.part(table, filled))
             messages = [str(each.message) for each in said if issubclass(each.category, DataWarning)]
-            yield Filled(block, *counts, tuple(dict.fromkeys(messages)))
+            done = Filled(block, *counts, tuple(dict.fromkeys(messages)))
+            for parts, filled in zip(self.parts, tables, strict=True):
+                part = self.blocks.part(block, table, filled, whole=not parts.target.is_folder)
+                parts.write(block, part, done.report())
+            yield done
 
     def _tables(self, data: Any, first_row: int) -> list[Any]:
         if not self.how.draws:

@@ -81,7 +81,9 @@ def is_large(given: str) -> bool:
 
 
 def can_stream(given: str) -> bool:
-    """Whether files can be read in blocks, as far as their names tell."""
+    """Whether files can be read in blocks, as far as their names tell: of several files, there is no other way."""
+    if is_many(given):
+        return True
     try:
         found = input_files(given)[1]
     except FileError:
@@ -100,46 +102,67 @@ def impute(
     on_begin: Callable[[int, int], None] | None = None,
     on_block: Callable[[Filled, int, int], None] | None = None,
 ) -> Summary:
-    """Fill the blocks, once for each drawn table; what is there of the same job is not done again.
+    """Fill the blocks, once for each drawn table; what is there of the same job is not done again, and counted.
 
-    `on_begin` is told how many blocks are there, of how many; `on_block`, how many rows were filled, of how many.
+    Where cells are missing and none could be filled, there is no output. `on_begin` is told how many blocks are there,
+    of how many; `on_block`, how many rows were filled, of how many.
     """
     how = how or How()
     what = {"model": model[1], "strategy": imputer.strategy, "how": [how.draws, how.seed, list(how.only)]}
     parts = [Parts(target, {**what, "table": i}) for i, target in enumerate(targets)]
+    filler = Filler(imputer, blocks, parts, how)  # refuses what cannot be filled, before there are folders
     for each in parts:
         each.open()
     pending = sorted({block for each in parts for block in each.pending()})
     if on_begin is not None:
         on_begin(len(blocks.blocks) - len(pending), len(blocks.blocks))
-    summary, rows = Summary(absent=_absent(imputer, blocks)), sum(block.rows for block in pending)
-    target_of = {file: i for i, (_, files) in enumerate(targets[0].files) for file in files}
-    left = Counter(target_of[block.file] for block in pending)
-    for number in range(len(targets[0].files)):
-        if not left[number]:
-            _finish(parts, number)
-    filler = Filler(imputer, blocks, parts, how)
+    summary, outputs = Summary(absent=_absent(imputer, blocks)), _Outputs(parts, pending)
+    waiting = set(pending)
+    for block in (block for block in blocks.blocks if block not in waiting):
+        summary.add(Filled.of(block, parts[0].report(block) or ({}, [], [])))
+    outputs.finish(summary)
+    rows, of = 0, sum(block.rows for block in pending)
     for done in (engine or ThisProcess()).run(filler, pending, model[0]):
         summary.add(done)
-        number = target_of[done.block.file]
-        left[number] -= 1
-        if not left[number]:
-            _finish(parts, number)
+        outputs.add(done.block)
+        outputs.finish(summary)
+        rows += done.block.rows
         if on_block is not None:
-            on_block(done, summary.rows, rows)
+            on_block(done, rows, of)
     for each in parts:
         each.remove()
     return summary
 
 
+class _Outputs:
+    """The files that are put together when all of their blocks are done, and it is known that there is any use."""
+
+    def __init__(self, parts: Sequence[Parts], pending: Sequence[Block]) -> None:
+        files = [files for _, files in parts[0].target.files]
+        self.parts, self.number = parts, {file: i for i, some in enumerate(files) for file in some}
+        self.pending = Counter(self.number[block.file] for block in pending)
+        self.ready = [i for i in range(len(files)) if not self.pending[i]]
+
+    def add(self, block: Block) -> None:
+        """A block that is done."""
+        number = self.number[block.file]
+        self.pending[number] -= 1
+        if not self.pending[number]:
+            self.ready.append(number)
+
+    def finish(self, summary: Summary) -> None:
+        """Put together what is ready, from the first cell that was filled on, or where all is done and none misses."""
+        if not summary.filled and (self.pending.total() or summary.is_nothing):
+            return
+        for number in self.ready:
+            for each in self.parts:
+                each.finish(number)
+        self.ready.clear()
+
+
 def _absent(imputer: VSAEImputer, blocks: Blocks) -> list[Any]:
     """The modelled columns that the table lacks."""
     return [plan.label for plan in imputer.schema_.modelled if plan.label not in blocks.columns]
-
-
-def _finish(parts: Sequence[Parts], number: int) -> None:
-    for each in parts:
-        each.finish(number)
 
 
 def checksum(path: str | Path) -> str:

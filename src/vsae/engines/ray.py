@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ _QUIET = {
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # one machine and no others, so all sockets are on 127.0.0.1
 _MOST_DEATHS = 3  # of workers at the same blocks, until it must be their fault
 _TOGETHER = 8  # blocks that a worker is given at a time, at most
+_PATIENCE = 5.0  # seconds that a cluster may take to answer
 _STORE = 2**27  # bytes of shared memory: no rows travel, but for those of a sample
 
 T = TypeVar("T")
@@ -44,6 +46,7 @@ class RayEngine:
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         self.address, self.workers = address, workers
+        _check_answers(address)
         import_ray(address)
 
     def run(self, filler: Filler, pending: Sequence[Block], model: str | Path) -> Iterator[Filled]:
@@ -56,6 +59,8 @@ class RayEngine:
 
     def survey(self, blocks: Blocks, size: int, seed: int, on_rows: Callable[[int], None] | None = None) -> Survey:
         """One pass over all rows, by all workers; what they saw is put together in the order of the rows."""
+        if not blocks.blocks:
+            return Survey(size, seed)
         with self._cluster() as (ray, workers):
             runs = _runs(blocks.blocks, workers)
             found = dict(_shared_out(ray, workers, _surveyor(blocks, size, seed), list(enumerate(runs))))
@@ -95,6 +100,19 @@ def import_ray(address: str | None = None) -> Any:
         return importlib.import_module("ray")
     except ImportError:
         raise FileError("--engine ray needs Ray; pip install 'vsae[ray]'") from None
+
+
+def _check_answers(address: str | None) -> None:
+    """Ray itself looks for a cluster that is not there for minutes. Names such as auto are left to it."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        said = ((isinstance(error, OSError) and error.strerror) or str(error)).lower()
+        remedy = "start one with ray start --head, or correct --address"
+        raise FileError(f"--address {address}: no cluster of Ray answers there ({said}); {remedy}") from None
 
 
 def _check_loopback(ray: Any) -> None:

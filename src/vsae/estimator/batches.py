@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from sklearn.utils.validation import check_is_fitted
 
 from vsae.estimator.learning import LearningMixin
+from vsae.estimator.methods import draws_by_row
 from vsae.estimator.settings import check_strategy
 from vsae.table import TableError, fills
 from vsae.table.batches import as_table, batches_of, like, raw_batches_of
@@ -33,6 +34,8 @@ class BatchesMixin(LearningMixin):
 
     def fit_survey(self: E, survey: Survey) -> E:
         """Learn the sample of a pass over a table."""
+        if not survey.rows:
+            raise TableError("the table has no rows; fit needs at least one")
         if self.groups is not None and not survey.is_whole:
             few = f"a sample of {counted(survey.size, 'row')} has few rows of each group"
             raise TableError(f"groups={self.groups!r}: {few}; raise sample to all {survey.rows:,} rows, or fit a part")
@@ -67,13 +70,17 @@ class BatchesMixin(LearningMixin):
 
     def refuse_parts(self, draws: bool = False) -> None:
         """Where a row depends on others of the table, which may be in another part of it: on those of its group or, in
-        draws of some methods, on those before it."""
-        if (draws or self.strategy == "draw") and not self.fitted_.knows_every_subset:
+        draws of some methods, on those before it. Before a fit, its method says so."""
+        if (draws or self.strategy == "draw") and not self._draws_by_row():
             raise TableError(
-                "draws of this method are not keyed by rows, so a table in parts will not do; give it whole"
+                f"method={self.method!r}: its draws depend on the rows before, so a table in parts will not do; "
+                "give it whole (--engine memory)"
             )
         if self.groups is not None:
             raise TableError(
                 f"groups={self.groups!r}: a row is predicted from all rows of its group, so a table in parts will not "
                 "do; give it whole"
             )
+
+    def _draws_by_row(self) -> bool:
+        return self.fitted_.knows_every_subset if "fitted_" in vars(self) else draws_by_row(self.method)

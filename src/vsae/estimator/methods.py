@@ -73,6 +73,13 @@ def fit_by_name(
     )  # fmt: skip
 
 
+def draws_by_row(method: str) -> bool:
+    """Whether a fit draws the cells of a row by its number alone, so that a table may come in parts."""
+    from vsae.fitting import baseline
+
+    return method == VSAE or baseline.draws_by_row(method_named(method).load())
+
+
 def fitted_from_parts(tensors: Mapping[str, Any], content: Mapping[str, Any], device: Any) -> Fitted:
     """Of a file: a VSAE, or the model that it names."""
     if "method" not in content:

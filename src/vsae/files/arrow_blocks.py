@@ -17,6 +17,7 @@ from vsae.files.blocks import Block, Blocks, cannot_stream
 from vsae.files.sources import InputFile
 from vsae.files.storage import FileError, FileFormat
 
+_FEW_LEVELS = 2**7  # which any type of index can number
 _AT_ONCE = 2**14  # rows that are decoded at a time
 
 
@@ -33,6 +34,7 @@ class ArrowBlocks(Blocks):
         self.schema = heads[0].schema
         for file, head in zip(files, heads, strict=True):
             self._check(file, head.schema)
+        self.schema = self._unified(heads[0].pa, heads)
         self.columns = [*self.schema.names, *files[0].partitions]
         self.blocks = []
         most = max(1, (cells or blocks.CELLS) // max(1, len(self.columns)))
@@ -49,13 +51,23 @@ class ArrowBlocks(Blocks):
         for field in self.schema:
             if field.name not in schema.names:
                 raise FileError(f"{file.path}: column {field.name!r} is missing, which {first} has; add it")
-            if schema.field(field.name).type != field.type:
-                found = schema.field(field.name).type
-                raise FileError(
-                    f"{file.path}: column {field.name!r} is {found}, and {field.type} in {first}; convert it"
-                )
         if extra := [name for name in schema.names if name not in self.schema.names]:
             raise FileError(f"{file.path}: column {extra[0]!r} is not in {first}; drop it, or add it there")
+
+    def _unified(self, pa: Any, heads: Sequence[_Open]) -> Any:
+        """The schema of the first file, with types that hold the values of all files."""
+        fields = []
+        for field in self.schema:
+            kind = field.type
+            for file, head in zip(self.files, heads, strict=True):
+                found = head.schema.field(field.name).type
+                common = kind if found == kind else _common(pa, kind, found)
+                if common is None:
+                    said = f"column {field.name!r} is {found}, and {kind} in files before it"
+                    raise FileError(f"{file.path}: {said}; convert it")
+                kind = common
+            fields.append(field.with_type(kind))
+        return pa.schema(fields, self.schema.metadata)
 
     def _add(self, file: int, groups: Sequence[int], most: int) -> None:
         """The blocks of a file whose groups have so many rows: small groups together, large ones in equal slices."""
@@ -81,11 +93,28 @@ class ArrowBlocks(Blocks):
 
     def _table(self, file: InputFile, table: Any) -> FileTable:
         pa = import_pyarrow(str(file.path))
+        table = self._with_types(pa, file, table)
         for name, kind in self._partition_types.items():
             said = file.partitions[name]
             value = pa.scalar(None if said is None else int(said) if kind == pa.int64() else said, type=kind)
             table = table.append_column(name, pa.repeat(value, table.num_rows))
         return FileTable(table, self.format, None, (), ArrowFile())
+
+    def _with_types(self, pa: Any, file: InputFile, table: Any) -> Any:
+        """The table with the types that all files have together; a value that would become another is refused."""
+        for field in self.schema:
+            place, column = table.schema.get_field_index(field.name), table[field.name]
+            if column.type == field.type:
+                continue
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            try:
+                column = column.cast(field.type)
+            except pa.ArrowException as error:
+                said = f"column {field.name!r} cannot be {field.type}, as in other files ({error})"
+                raise FileError(f"{file.path}: {said}; convert it") from None
+            table = table.set_column(place, table.schema.field(place).with_type(field.type), column)
+        return table
 
     @cached_property
     def _partition_types(self) -> dict[str, Any]:
@@ -98,7 +127,11 @@ class ArrowBlocks(Blocks):
             types[name] = pa.int64() if whole else pa.string()
         return types
 
-    def part(self, table: FileTable, filled: Any) -> bytes:
+    @property
+    def style(self) -> str:
+        return str(self.schema.remove_metadata())
+
+    def part(self, block: Block, table: FileTable, filled: Any, *, whole: bool = False) -> bytes:
         """As a file of Arrow, which keeps all that there is to a column."""
         pa, data = import_pyarrow("a part"), cast(Any, table.data)
         filled = filled.select([name for name in data.column_names if name in filled.column_names])
@@ -112,17 +145,33 @@ class ArrowBlocks(Blocks):
 
     def join(self, parts: Sequence[Path], beside: Path, format: FileFormat, *, whole: bool) -> None:
         pa = import_pyarrow(str(beside))
-        names = [*self.schema.names, *(self._partition_types if whole else ())]
-        with _part(pa, parts[0]) as first:
-            schema = pa.schema([first.schema.field(name) for name in names], first.schema.metadata)
+        partitions = self._partition_types if whole else {}
+        kept = self._kept_schema(pa, parts[0] if parts else None)
+        names = [*self.schema.names, *partitions]
+        schema = pa.schema([kept.field(name) for name in names], kept.metadata)
         writes = pa.parquet.ParquetWriter if format.name == "parquet" else pa.ipc.new_file
+        levels = {} if format.name == "parquet" else _levels(pa, parts, schema)
+        for name, values in levels.items():
+            kind = _dictionary_of(pa, schema.field(name).type, len(values))
+            schema = schema.set(schema.get_field_index(name), schema.field(name).with_type(kind))
         with writes(str(beside), schema) as writer:
             for path in parts:
                 with _part(pa, path) as source:
                     table = source.read_all().select(names)
+                    for name, values in levels.items():
+                        column = _recoded(pa, table[name], values, schema.field(name).type)
+                        table = table.set_column(names.index(name), schema.field(name), column)
                     writer.write_table(table if table.schema.equals(schema) else table.cast(schema))
 
-    def check_format(self, where: str, format: FileFormat) -> None:
+    def _kept_schema(self, pa: Any, part: Path | None) -> Any:
+        """That of a filled block; of files without rows, there is none."""
+        if part is None:
+            partitions = [pa.field(name, kind) for name, kind in self._partition_types.items()]
+            return pa.schema([*self.schema, *partitions], self.schema.metadata)
+        with _part(pa, part) as first:
+            return first.schema
+
+    def check_format(self, where: str, format: FileFormat, *, whole: bool) -> None:
         if format.name not in ARROW_FORMATS or format.compression:
             raise FileError(
                 f"{where}: a {self.format.name} file that is read in blocks is written as .parquet or .feather"
@@ -202,6 +251,58 @@ def _next(batches: Iterator[Any]) -> Any:
 def _part(pa: Any, path: Path) -> Iterator[Any]:
     with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as source:
         yield source
+
+
+def _levels(pa: Any, parts: Sequence[Path], schema: Any) -> dict[str, Any]:
+    """The values of all dictionaries of a column: a Feather file has one dictionary a column, and parts differ."""
+    found: dict[str, Any] = {}
+    names = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    for path in parts if names else ():
+        with _part(pa, path) as source:
+            table = source.read_all()
+            for name in names:
+                values = [chunk.dictionary for chunk in table[name].chunks]
+                known = [found[name]] if name in found else []
+                if known or values:
+                    found[name] = pa.concat_arrays([*known, *values]).unique()
+    return found
+
+
+def _dictionary_of(pa: Any, kind: Any, levels: int) -> Any:
+    index = kind.index_type if levels <= _FEW_LEVELS else pa.int32()
+    return pa.dictionary(index, kind.value_type, kind.ordered)
+
+
+def _recoded(pa: Any, column: Any, levels: Any, kind: Any) -> Any:
+    """A column by numbers of the levels."""
+    numbers = pa.compute.index_in
+    chunks = [numbers(c.dictionary, levels).take(c.indices).cast(kind.index_type) for c in column.chunks]
+    recoded = [pa.DictionaryArray.from_arrays(chunk, levels, ordered=kind.ordered) for chunk in chunks]
+    return pa.chunked_array(recoded, type=kind)
+
+
+def _common(pa: Any, one: Any, other: Any) -> Any | None:
+    """The type that holds what two types hold, value for value; None where there is none."""
+    if pa.types.is_null(one) or pa.types.is_null(other):
+        return other if pa.types.is_null(one) else one
+    dictionaries = [kind for kind in (one, other) if pa.types.is_dictionary(kind)]
+    if any(kind.ordered for kind in dictionaries):  # levels in another order, or in none, are others
+        return None
+    one, other = (kind.value_type if kind in dictionaries else kind for kind in (one, other))
+    if _family(pa, one) != _family(pa, other):
+        return None
+    try:
+        schemas = [pa.schema([("", kind)]) for kind in (one, other)]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowException:
+        return None
+
+
+def _family(pa: Any, kind: Any) -> Any:
+    """What types are of one kind but for how many bytes they take."""
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return "number"
+    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else kind.id
 
 
 def _damaged(file: InputFile, what: str, error: Exception) -> FileError:

@@ -54,16 +54,22 @@ class Blocks(ABC):
         """Some of the blocks, in their order; each is a table as it is read from a file of its own."""
 
     @abstractmethod
-    def part(self, table: FileTable, filled: Any) -> bytes:
-        """What is kept of a filled block until its file is put together."""
+    def part(self, block: Block, table: FileTable, filled: Any, *, whole: bool = False) -> bytes:
+        """What is kept of a filled block until its file is put together; `whole`: one file of all, so that it needs
+        what folders say, and one way of writing."""
 
     @abstractmethod
     def join(self, parts: Sequence[Path], beside: Path, format: FileFormat, *, whole: bool) -> None:
-        """Write one file of the parts; `whole`: of all files, so that it needs what folders say."""
+        """Write one file of the parts; `whole`: of all files."""
 
     @abstractmethod
-    def check_format(self, where: str, format: FileFormat) -> None:
-        """Refuse a format that the parts cannot be written in."""
+    def check_format(self, where: str, format: FileFormat, *, whole: bool) -> None:
+        """Refuse a format that the parts cannot be written in, and files that do not go into one."""
+
+    @property
+    @abstractmethod
+    def style(self) -> str:
+        """What all files together say of how a part is written."""
 
     def batches(self) -> Iterator[Any]:
         """All rows, block by block, as an imputer takes them."""
@@ -72,4 +78,6 @@ class Blocks(ABC):
 
 
 def cannot_stream(where: str, what: str) -> FileError:
-    return FileError(f"{where}: {what} cannot be read in blocks; pass --engine memory, or convert it to Parquet")
+    return FileError(
+        f"{where}: {what} cannot be read in blocks; convert it to Parquet, or give it alone to --engine memory"
+    )

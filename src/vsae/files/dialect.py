@@ -117,6 +117,15 @@ class Dialect:
         """The raw record of raw fields."""
         return self.delimiter.join(fields)
 
+    def widened(self, record: str, width: int, texts: Sequence[str]) -> str:
+        """The raw record with further cells after its first `width`.
+
+        >>> Dialect(",", "\\n").widened("1,2\\r", 2, ["x,y", ""])
+        '1,2,"x,y",\\r'
+        """
+        fields, end = self.split(record)
+        return self.joined([*fields[:width], *(self.quote(text, False) for text in texts)]) + end
+
     def refilled(self, number: int, old: str, new: str, quoted: bool, is_text: bool) -> str:
         """The raw field of a text that takes the place of another; "1, ?, 3" keeps its spaces."""
         if not quoted and not is_text:
@@ -155,6 +164,12 @@ class Blanks(Dialect):
 
     def joined(self, fields: Sequence[str]) -> str:
         return "".join(fields)
+
+    def widened(self, record: str, width: int, texts: Sequence[str]) -> str:
+        fields, end = self.split(record)
+        return (
+            self.joined([*fields[:width], *(" " + self.quote(text, not text or " " in text) for text in texts)]) + end
+        )
 
     def refilled(self, number: int, old: str, new: str, quoted: bool, is_text: bool) -> str:
         """Ends where the old one ended, if there is room."""

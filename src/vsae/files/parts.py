@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vsae.files.blocks import Block, Blocks
+from vsae.files.sources import InputFile
 from vsae.files.storage import FileError, format_of
 from vsae.storage.atomic import check_place, write_text, written_beside
 
@@ -33,13 +35,13 @@ class Target:
         if self.is_folder:
             self.format = blocks.format
             self.files = [(place / file.name, [i]) for i, file in enumerate(blocks.files)]
-            self.work = place / ".parts"
+            self.work = place / f".parts-{_key_of(blocks.files)}"  # other jobs may write to the same folder
         else:
             self.format = format_of(out, format, default=blocks.format.name)
             self.files = [(place, list(range(len(blocks.files))))]
             self.work = place.with_name(f".{place.name}.parts")
             _checked_place(place)
-        blocks.check_format(out, self.format)
+        blocks.check_format(out, self.format, whole=not self.is_folder)
         inputs = {file.path.resolve() for file in blocks.files}
         for path, _ in self.files:
             if path.resolve() in inputs:
@@ -50,9 +52,14 @@ class Target:
             for path, _ in self.files:
                 if self.is_folder:
                     path.parent.mkdir(parents=True, exist_ok=True)
-            self.work.mkdir(exist_ok=True)
+            self.work.mkdir(parents=self.is_folder, exist_ok=True)
         except OSError as error:
             raise FileError(f"{self.out}: {(error.strerror or str(error)).lower()}; choose another place") from None
+
+
+def _key_of(files: Sequence[InputFile]) -> str:
+    """Of where files are, whatever they hold."""
+    return hashlib.sha256("\n".join(str(file.path.resolve()) for file in files).encode()).hexdigest()[:16]
 
 
 def _checked_place(path: Path) -> None:
@@ -68,6 +75,7 @@ class Parts:
     def __init__(self, target: Target, what: Mapping[str, Any]) -> None:
         self.target, self.what = target, dict(what)
         self.blocks, self.folder = target.blocks, target.work
+        self._style = [hashlib.sha256(self.blocks.style.encode()).hexdigest(), target.is_folder]
         self._done: dict[str, Any] = {}  # name of a file that is put together → what it was made of, and its size
 
     def open(self) -> bool:
@@ -76,8 +84,8 @@ class Parts:
         self._done = self._read_done()
         kept = {self.path(block) for block in self.blocks.blocks}
         there = list(self.folder.glob("*/*.part"))
-        for path in there:
-            if path not in kept:
+        for path in (*there, *self.folder.glob("*/*.json")):
+            if path.with_suffix(".part") not in kept:
                 path.unlink(missing_ok=True)
         self._write_manifest()
         return bool(self._done) or any(path in kept for path in there)
@@ -87,7 +95,7 @@ class Parts:
         return folder / f"{block.number:08d}-{self._key(block)}.part"
 
     def _key(self, block: Block) -> str:
-        parts = [self.what, self.blocks.files[block.file].identity, list(block)]
+        parts = [self.what, self._style, self.blocks.files[block.file].identity, list(block)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def pending(self) -> list[Block]:
@@ -95,10 +103,19 @@ class Parts:
         finished = {number for path, files in self.target.files if self._is_done(path, files) for number in files}
         return [b for b in self.blocks.blocks if b.file not in finished and not self.path(b).exists()]
 
-    def write(self, block: Block, content: bytes) -> None:
+    def report(self, block: Block) -> Any:
+        """What `write` was told of a block that is done, which outlives the part; None where it is lost."""
+        try:
+            return json.loads(self.path(block).with_suffix(".json").read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def write(self, block: Block, content: bytes, report: Any) -> None:
+        """A part, and as JSON a report on it; where the part is there, so is the report."""
         path = self.path(block)
         try:
             path.parent.mkdir(exist_ok=True)
+            write_text(path.with_suffix(".json"), json.dumps(report))
             with written_beside(path) as beside:
                 beside.write_bytes(content)
         except OSError as error:
@@ -148,8 +165,13 @@ class Parts:
             "job": self.what,
             "done": self._done,
         }
-        write_text(self.folder / _MANIFEST, json.dumps(content, indent=1))
+        path = self.folder / _MANIFEST
+        try:
+            write_text(path, json.dumps(content, indent=1))
+        except OSError as error:
+            raise FileError(f"{path}: could not be written: {_reason(error)}; {_GOES_ON}") from None
 
 
 def _reason(error: OSError) -> str:
-    return (error.strerror or str(error).rpartition(": ")[2]).lower()
+    """Without the number that pyarrow puts before it."""
+    return re.sub(r"^\[errno \d+\] ", "", (error.strerror or str(error).rpartition(": ")[2]).lower())

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from vsae.files.storage import FORMATS, FileError, FileFormat, format_of
 from vsae.storage.atomic import AnyPath
@@ -39,12 +40,13 @@ class InputFile(NamedTuple):
 
 
 def partitions_of(name: str) -> dict[str, str | None]:
-    """
-    >>> partitions_of("year=2024/town=__HIVE_DEFAULT_PARTITION__/part-0.parquet")
-    {'year': '2024', 'town': None}
+    """As Hive names folders, whose values have a % and a code for letters that a path cannot have.
+
+    >>> partitions_of("year=2024/town=__HIVE_DEFAULT_PARTITION__/land=Baden%2FElsass/part-0.parquet")
+    {'year': '2024', 'town': None, 'land': 'Baden/Elsass'}
     """
     folders = [folder.partition("=") for folder in name.split("/")[:-1] if "=" in folder]
-    return {key: None if value == _NO_VALUE else value for key, _, value in folders}
+    return {unquote(key): None if value == _NO_VALUE else unquote(value) for key, _, value in folders}
 
 
 def is_many(given: AnyPath) -> bool:

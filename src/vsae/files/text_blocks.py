@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from vsae.files.dialect import DELIMITED, Dialect, FixedWidth, unquote
 from vsae.files.notations import Notation, Unknown
 from vsae.files.sources import InputFile
 from vsae.files.storage import FileError, FileFormat, TextSource, decode, not_utf8
+from vsae.files.values import as_text
 from vsae.table.missing_codes import is_never_a_number
 from vsae.table.notations import Text, Whole
 
@@ -70,6 +71,7 @@ class TextBlocks(Blocks):
         self.files, self.format, self.piece = files, format, piece or PIECE
         self.sources: list[TextSource] = []
         self.openings: list[Opening] = []
+        self.carriages: list[bool | None] = []  # whether lines end in "\r\n"; None: there is but one
         for file in files:
             self._open(file, asked, encoding)
         self.names: list[str] = []
@@ -78,6 +80,7 @@ class TextBlocks(Blocks):
         notations |= swapped_orders(notations)
         self.quoted = {name: judged.quoted for name, judged in found.items()}
         self.asked = asked._replace(notations=notations, settled=True)
+        self._check_partitions()
         self.columns = [*notations, *files[0].partitions]
         notes = self.openings[0].notes + [f"column {name!r}: {said}" for name, j in found.items() for said in j.said]
         others = [not_utf8(s.where, s.encoding) for s in self.sources if encoding is None and s.encoding != "utf-8"]
@@ -103,6 +106,8 @@ class TextBlocks(Blocks):
             raise cannot_stream(str(file.path), "columns of fixed widths")
         self.sources.append(replace(source, encoding=(encoding and source.encoding) or _ONE_BYTE[0]))
         self.openings.append(found if not self.openings else found._replace(has_header=self.openings[0].has_header))
+        before, newline, _ = text.partition(found.dialect.newline)
+        self.carriages.append(before.endswith("\r") if newline else None)
 
     # --- all lines: where blocks begin, and how columns are written
 
@@ -197,6 +202,11 @@ class TextBlocks(Blocks):
                 raise FileError(f"{file.path}: column {name!r} is not in {first}; drop it, or add it there")
         raise FileError(f"{file.path}: its columns have another order than those of {first}; bring them into one")
 
+    def _check_partitions(self) -> None:
+        if both := [name for name in self.files[0].partitions if name in self.names]:
+            where = self.files[0].path
+            raise FileError(f"{where}: column {both[0]!r} is in the file and in the name of its folder; drop one")
+
     def _add_block(self, file: int, piece: _Piece, rows: int) -> None:
         first = self.blocks[-1].first_row + self.blocks[-1].rows if self.blocks else 0
         self.blocks.append(Block(len(self.blocks), file, first, rows, piece.start, piece.end))
@@ -230,8 +240,46 @@ class TextBlocks(Blocks):
             columns[name] = np.full(len(scan.rows), value, dtype=object)
         return FileTable(columns, self.format, source.encoding, (), layout)
 
-    def part(self, table: FileTable, filled: Any) -> bytes:
-        return table.layout.render(filled, table.data, self.format.name)
+    @property
+    def style(self) -> str:
+        return repr((self.sources, self.openings, self.carriages, self.notations, self.quoted))
+
+    def part(self, block: Block, table: FileTable, filled: Any, *, whole: bool = False) -> bytes:
+        layout = table.layout
+        if whole and len(self.files) > 1 and isinstance(layout, Delimited):
+            layout = self._in_one_file(block, layout, {**cast(Any, table.data), **filled})
+        return layout.render(filled, table.data, self.format.name)
+
+    def _in_one_file(self, block: Block, layout: Delimited, values: dict[str, Any]) -> Delimited:
+        """The block as it goes on after those before it: one header, one encoding, one line end, and the columns that
+        folders say."""
+        layout = self._with_partitions(layout, values)
+        if block.file and layout.header is not None:
+            cut = layout.header + 1
+            layout = replace(layout, records=layout.records[cut:], rows=[row - cut for row in layout.rows], header=None)
+        carriage = next((each for each in self.carriages if each is not None), False)
+        records = layout.records.copy()
+        if self.carriages[block.file] not in (carriage, None):
+            records = [_with_end(record, carriage) for record in records[:-1]] + records[-1:]
+        if records and records[-1] and block.number + 1 < len(self.blocks):  # no newline at the end of a file
+            records = [*records[:-1], _with_end(records[-1], carriage), ""]
+        if not block.file:
+            return replace(layout, records=records)
+        source = replace(self.sources[0], where=layout.source.where, bom="")
+        dialect = replace(layout.dialect, newline=self.openings[0].dialect.newline)
+        return replace(layout, source=source, dialect=dialect, preamble="", records=records)
+
+    def _with_partitions(self, layout: Delimited, values: dict[str, Any]) -> Delimited:
+        names = list(self.files[0].partitions)
+        if not names:
+            return layout
+        records, dialect = layout.records.copy(), layout.dialect
+        if layout.header is not None:
+            records[layout.header] = dialect.widened(records[layout.header], len(self.names), names)
+        for number, row in enumerate(layout.rows):
+            texts = [as_text(values[name][number]) for name in names]
+            records[row] = dialect.widened(records[row], len(self.names), texts)
+        return replace(layout, records=records)
 
     def join(self, parts: Sequence[Path], beside: Path, format: FileFormat, *, whole: bool) -> None:
         with beside.open("wb") as out:
@@ -239,11 +287,30 @@ class TextBlocks(Blocks):
                 with path.open("rb") as part:
                     shutil.copyfileobj(part, out)
 
-    def check_format(self, where: str, format: FileFormat) -> None:
+    def check_format(self, where: str, format: FileFormat, *, whole: bool) -> None:
         if format.name not in (self.format.name, "txt") or format.compression:
             raise FileError(
                 f"{where}: a {self.format.name} file that is read in blocks is written as .{self.format.name}"
             )
+        if whole:
+            self._check_letters()
+
+    def _check_letters(self) -> None:
+        """In one file, all letters are written as those of the first."""
+        first = self.sources[0].encoding
+        for number, source in enumerate(self.sources):
+            if source.encoding == first or first == "utf-8":
+                continue
+            try:
+                for piece in self._pieces(number):
+                    piece.text.removeprefix(source.bom).encode(first)
+            except UnicodeEncodeError as error:
+                said = f"{error.object[error.start]!r} cannot be written in {first}, as {self.files[0].path} is"
+                raise FileError(f"{source.where}: {said}; convert that to utf-8, or write to a folder") from None
+
+
+def _with_end(record: str, carriage: bool) -> str:
+    return record.removesuffix("\r") + "\r" * carriage
 
 
 def _parser(name: str, dialect: Dialect, asked: Asked) -> Any:

@@ -77,6 +77,11 @@ def baseline_config(kind: type[Baseline], schema: Schema, config: VSAEConfig | N
     raise AssertionError("unreachable: widths grow without end")
 
 
+def draws_by_row(kind: type[Baseline]) -> bool:
+    """Whether draws of a fit with the settings of its paper are keyed by rows (`Imputer.knows_every_subset`)."""
+    return VSAEConfig.paper().replace(**kind.settings).remask[1] > 0 and not kind.importance_samples
+
+
 _LONGER = {"fast": 0.1, "default": 1.0, "best": 3.0}
 
 

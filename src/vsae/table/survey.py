@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,8 +147,8 @@ class Survey:
     """
 
     def __init__(self, size: int = SAMPLE, seed: int = 0, first_row: int = 0) -> None:
-        if size < 1:
-            raise ValueError(f"a sample has at least one row, not {size}")
+        if not isinstance(size, Integral) or size < 1:
+            raise ValueError(f"a sample has a whole number of rows, at least one, not {size!r}")
         self.size, self.seed, self.first_row, self.rows = size, seed, first_row, 0
         self._facts: dict[Hashable, _Facts] = {}
         self._container = ""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,7 +146,7 @@ class Survey:
     """
 
     def __init__(self, size: int = SAMPLE, seed: int = 0, first_row: int = 0) -> None:
-        if not isinstance(size, Integral) or size < 1:
+        if size < 1 or size != int(size):
             raise ValueError(f"a sample has a whole number of rows, at least one, not {size!r}")
         self.size, self.seed, self.first_row, self.rows = size, seed, first_row, 0
         self._facts: dict[Hashable, _Facts] = {}

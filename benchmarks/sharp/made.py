@@ -1,4 +1,4 @@
-"""Sharp tables that are made: regions, checkerboards, thresholds, rules, many levels, small integers, experiments.
+"""Sharp tables that are made: regions, boards, thresholds, rules, levels, small integers, experiments, panels.
 
 A maker takes the number of rows and a generator of random numbers, and gives columns: floats are numbers, whole numbers
 are the codes of levels. A little noise is in all of them, so that nothing can be learned to the end.
@@ -138,6 +138,22 @@ def recipes(n: int, rng: np.random.Generator) -> Columns:
     return {name: amounts[recipe, j] for j, name in enumerate(names)} | {"age": age, "strength": strength}
 
 
+def panels(n: int, rng: np.random.Generator) -> Columns:
+    """Patients, each seen about twelve times: a patient's number tells what is the same in all of the visits."""
+    number = max(n // 12, 4)
+    patient = rng.integers(0, number, n)
+    age, height = rng.integers(40, 90, number).astype(float), np.round(rng.normal(170, 9, number))
+    sex, race, site = (rng.integers(0, levels, number) for levels in (2, 3, 5))
+    level = 0.6 * (age - 65) / 14 + 0.8 * sex + rng.normal(size=number)
+    visit = rng.integers(1, 13, n).astype(float)
+    dose = rng.choice([100.0, 200.0, 300.0], n)
+    answer = level[patient] + 0.04 * visit + 0.004 * dose + 0.4 * rng.normal(size=n)
+    return {
+        "patient": 1000.0 + patient, "visit": visit, "age": age[patient], "height": height[patient], "dose": dose,
+        "answer": answer, "sex": _mistaken(sex[patient], 2, 0.01, rng), "race": race[patient], "site": site[patient],
+    }  # fmt: skip
+
+
 def independent(n: int, rng: np.random.Generator) -> Columns:
     """Nothing to learn: each column is on its own; half of the cells have the first level, so that it is the answer."""
     numbers = {f"x{j}": rng.normal(size=n) for j in range(5)}
@@ -164,5 +180,6 @@ MAKERS: dict[str, Maker] = {
     "integers": integers,
     "factorial": factorial,
     "recipes": recipes,
+    "panels": panels,
     "independent": independent,
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,6 +137,21 @@ class _Kept(NamedTuple):
         return _Kept(columns, self.key[rows], self.number[rows])
 
 
+def _whole(size: Any) -> int:
+    """
+    >>> _whole(2.5)
+    Traceback (most recent call last):
+    ValueError: a sample has a whole number of rows, at least one, not 2.5
+    """
+    try:
+        whole = index(size)
+    except TypeError:
+        whole = 0
+    if whole < 1:
+        raise ValueError(f"a sample has a whole number of rows, at least one, not {size!r}")
+    return whole
+
+
 class Survey:
     """
     >>> survey = Survey(size=3, seed=0)
@@ -146,9 +162,7 @@ class Survey:
     """
 
     def __init__(self, size: int = SAMPLE, seed: int = 0, first_row: int = 0) -> None:
-        if size < 1 or size != int(size):
-            raise ValueError(f"a sample has a whole number of rows, at least one, not {size!r}")
-        self.size, self.seed, self.first_row, self.rows = size, seed, first_row, 0
+        self.size, self.seed, self.first_row, self.rows = _whole(size), seed, first_row, 0
         self._facts: dict[Hashable, _Facts] = {}
         self._container = ""
         self._kept: list[_Kept] = []

@@ -101,15 +101,22 @@ def ablation_page(results: Path) -> str | None:
 
 The default with one thing taken away or changed; in sample, tables cut to 3,000 rows; {_masks(rows)}. Each entry: the
 mean error of the members alone (four a mask, each a seed of its own, without a forest) / that of what a user gets,
-their average beside the forest. "all" is the mean change of the latter over the columns. Members of one run differ by
-{spread:.3f} (standard deviation, mean over the columns). Nothing held out means no forest, too, as nothing weighs it.
-Machine: {machines}.
+their average, beside a forest where there is one. "all" is the mean change of the latter over the columns. Members of
+one run differ by {spread:.3f} (standard deviation, mean over the columns). Nothing held out means no forest, too, as
+nothing weighs it. Machine: {machines}.{_lacking(rows)}
 
 {_changes(rows)}
 
 NRMSE: {NRMSE_DEFINITIONS["column"]}. PFC: share of hidden cells that are wrong; mean over columns.
 `python -m benchmarks ablation` repeats it.
 {_tables_with_edges(edges)}{_whole_tables(results)}{parts.section(results)}"""
+
+
+def _lacking(rows: Sequence[Row]) -> str:
+    """What the default of these rows had not yet: settings that they do not have."""
+    words = {"trees": "a forest", "recurring": "embeddings of numbers that rows share"}
+    lacking = [said for name, said in words.items() if any(name not in row["settings"] for row in rows)]
+    return f" These rows are of a version without {listed(lacking)}." if lacking else ""
 
 
 def _tables_with_edges(rows: Sequence[Row]) -> str:
@@ -120,7 +127,7 @@ def _tables_with_edges(rows: Sequence[Row]) -> str:
 
 Those of [tables with edges](sharp.md), on which settings were chosen; {_masks(rows)}.
 
-{_changes(rows)}
+{_changes(rows)}{_lacking(rows)}
 
 `python -m benchmarks ablation --tables {" ".join(ablation.SHARP)} --rate {rows[0]["rate"]}` repeats it.
 """

@@ -15,7 +15,7 @@ from benchmarks.evaluate import page as evaluate
 from benchmarks.generation import pages as generation
 from benchmarks.groups import page as groups
 from benchmarks.joint import page as joint
-from benchmarks.markup import MADE, listed, markdown
+from benchmarks.markup import MADE, listed, markdown, paragraph
 from benchmarks.mechanism import page as mechanism
 from benchmarks.paper import multimodal_page as multimodal
 from benchmarks.paper import pages as paper
@@ -96,14 +96,17 @@ def ablation_page(results: Path) -> str | None:
          for row in rows for measure in ("nrmse", "pfc")
          if row["variant"] == ablation.WHOLE and measure in row["together"] and len(row["alone"]) > 1]
     )  # fmt: skip
+    words = paragraph(
+        f"The default with one thing taken away or changed; in sample, tables cut to 3,000 rows; {_masks(rows)}.",
+        "Each entry: the mean error of the members alone (four a mask, each a seed of its own, without a forest) / that of",
+        'what a user gets, their average, beside a forest where there is one. "all" is the mean change of the latter over',
+        f"the columns. Members of one run differ by {spread:.3f} (standard deviation, mean over the columns). Nothing held",
+        f"out means no forest, too, as nothing weighs it. Machine: {machines}.{_lacking(rows)}",
+    )
     return f"""{MADE.format(source="results/ablation.jsonl, whole.jsonl and calibration-parts.jsonl")}
 # What each ingredient does
 
-The default with one thing taken away or changed; in sample, tables cut to 3,000 rows; {_masks(rows)}. Each entry: the
-mean error of the members alone (four a mask, each a seed of its own, without a forest) / that of what a user gets,
-their average, beside a forest where there is one. "all" is the mean change of the latter over the columns. Members of
-one run differ by {spread:.3f} (standard deviation, mean over the columns). Nothing held out means no forest, too, as
-nothing weighs it. Machine: {machines}.{_lacking(rows)}
+{words}
 
 {_changes(rows)}
 
@@ -125,9 +128,9 @@ def _tables_with_edges(rows: Sequence[Row]) -> str:
     return f"""
 ## Tables with edges
 
-Those of [tables with edges](sharp.md), on which settings were chosen; {_masks(rows)}.
+Those of [tables with edges](sharp.md), on which settings were chosen; {_masks(rows)}.{_lacking(rows)}
 
-{_changes(rows)}{_lacking(rows)}
+{_changes(rows)}
 
 `python -m benchmarks ablation --tables {" ".join(ablation.SHARP)} --rate {rows[0]["rate"]}` repeats it.
 """

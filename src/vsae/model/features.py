@@ -149,10 +149,8 @@ def recurring_values(numbers: Tensor, observed: Tensor, most: int) -> Tensor:
     >>> recurring_values(column, torch.ones(16, 1, dtype=torch.bool), most=9)
     tensor([1., 3.], dtype=torch.float64)
     """
-    keys, counts = (
-        [numbers.new_zeros(0, dtype=torch.float64)],
-        [torch.zeros(0, dtype=torch.long, device=numbers.device)],
-    )
+    keys = [numbers.new_zeros(0, dtype=torch.float64)]
+    counts = [numbers.new_zeros(0, dtype=torch.long)]
     for j, key in enumerate(_keys(numbers).T):  # once a fit, not once a step
         column = key[observed[:, j]]
         value, count = column[:: max(1, len(column) // _MOST_CELLS)].unique(return_counts=True)

@@ -189,9 +189,9 @@ rows, what generated rows may show of them, and how that is tested. k is {k}.
   imputed: whoever fills in a table with a model may see its levels. A column all of whose levels are rare is empty in
   generated rows, and a warning names it.
 - **Components of p(z)** that fewer than k rows belong to are left out.
-- **Embeddings.** A number that k rows share is known to the model as it is, with what goes with it; k rows may be those
-  of one person. `VSAEImputer(config={{"recurring": 0}})` does without, and tells less of who was in the table
-  ([measured](decisions/0019-numbers-that-rows-share.md)).
+- **Embeddings.** In columns whose values are like levels, as a patient's number is, a number that k rows share is
+  known to the model as it is, with what goes with it; k rows may be those of one person.
+  `VSAEImputer(config={{"recurring": 0}})` does without ([why](decisions/0019-numbers-that-rows-share.md)).
 - **Weights.** Networks, trees and linear relations are fitted to all rows, with nothing that bounds what one row
   changes: this is no differential privacy. What remains of single rows is measured below.
 - **`distance_to_closest`** (`vsae sample --against`) warns where more generated rows are copies of real ones than

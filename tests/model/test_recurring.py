@@ -10,7 +10,7 @@ from vsae import VSAE, VSAEConfig, fit
 from vsae.data.encoding import Encoding
 from vsae.data.missingness import MCAR
 from vsae.data.schema import Schema, categorical, count, real
-from vsae.model.features import RecurringValues, recurring_values
+from vsae.model.recurring import RecurringValues, cells_to_embed, jumps, recurring_values
 
 RNG = np.random.default_rng(0)
 
@@ -67,6 +67,35 @@ def test_an_embedding_is_added_where_its_value_is_shown_and_nowhere_else():
     one_hot = (F.one_hot(places, 9)[..., :8] * shown[..., None]).sum(1).float()
     assert 0 < one_hot.sum() < shown.sum()
     torch.testing.assert_close(layer(batch) - before, 4.0 * one_hot @ layer.table[:, 3:], atol=1e-5, rtol=1e-5)
+
+
+def test_an_age_is_like_its_neighbours_and_a_code_is_not():
+    """Steps, slopes and curves are what neighbours share; and where cells are unknown, nothing is made of them."""
+    age = RNG.integers(20, 70, size=2000)
+    code = RNG.integers(50, size=2000)
+    of_code = RNG.normal(size=50)
+    columns = {"age": age.astype(float), "code": code.astype(float), "dose": RNG.integers(3, size=2000).astype(float)}
+    columns["income"] = np.sin(age / 12) + 0.5 * of_code[code] + RNG.normal(size=2000)
+    columns["old"] = (age + 5 * RNG.normal(size=2000) > 45).astype(int)
+    schema = Schema([real("age"), real("code"), real("dose"), real("income"), categorical("old", 2)])
+    mask = RNG.random((2000, 5)) < 0.8
+    data = Encoding.fit(schema, columns, mask, "standard").encode(columns, mask)
+    cells = cells_to_embed(schema, data)
+    assert cells.shape == (2000, 4)
+    assert torch.equal(cells[:, 1], torch.from_numpy(mask[:, 1]))
+    assert not cells[:, [0, 2, 3]].any()
+    values = torch.from_numpy(columns["code"])
+    others = torch.from_numpy(of_code[code])[:, None]
+    assert jumps(values, others, torch.ones(2000, 1).double())
+    assert not jumps(values, others, torch.zeros(2000, 1).double())
+    assert not jumps(values, others[:, :0], others[:, :0])
+
+
+def test_embeddings_cost_nothing_where_ages_are_all_that_rows_share():
+    age = RNG.integers(20, 70, size=400).astype(float)
+    columns = {"age": age, "income": age + 5 * RNG.normal(size=400)}
+    fitted = fit(Schema([real("age"), real("income")]), columns, RNG.random((400, 2)) < 0.8, VSAEConfig(steps=20))
+    assert fitted.model.config.recurring == 0
 
 
 def test_a_code_tells_what_other_rows_with_it_have(tmp_path):

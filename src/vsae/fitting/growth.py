@@ -74,21 +74,17 @@ def grow(
     most_leaves = max(_MOST_LEAVES // (len(wanted) * trees), 64)
     attributes = list(dict.fromkeys(schema.attribute_of[v.name] for v in wanted))
     found: dict[str, tuple[list[_Tree], Known]] = {}
-    for hidden in np.array_split(rng.permutation(attributes), min(_MOST_FILLINGS, len(attributes))):
-        shown = data.usable.clone()
-        shown[:, hidden.tolist()] = False
-        shown &= torch.from_numpy(rng.random(shown.shape) >= missing_beside(mask, hidden)).to(shown.device)
-        batch = data.with_mask(shown)
-        x = inputs(batch, filling(batch)).cpu().numpy()
-
-        def trees_of(variable: Variable, x: NDArray[np.float32] = x) -> tuple[list[_Tree], Known]:
-            own, cells = inputs.attribute.numpy() == schema.attribute_of[variable.name], targets[variable.name]
-            mine = np.where(own, np.float32(0), x)[cells.row]
-            return _trees(variable, mine, cells, fold[cells.row], trees, most_leaves, seed)
-
-        some = [v for v in wanted if schema.attribute_of[v.name] in hidden]
-        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # which scikit-learn does not hold up
-            found |= dict(zip([v.name for v in some], threads.map(trees_of, some), strict=True))
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # scikit-learn does not hold threads up
+        for hidden in np.array_split(rng.permutation(attributes), min(_MOST_FILLINGS, len(attributes))):
+            shown = data.usable.clone()
+            shown[:, hidden.tolist()] = False
+            shown &= torch.from_numpy(rng.random(shown.shape) >= missing_beside(mask, hidden)).to(shown.device)
+            batch = data.with_mask(shown)
+            x = inputs(batch, filling(batch)).cpu().numpy()
+            for variable in (v for v in wanted if schema.attribute_of[v.name] in hidden):
+                own, cells = inputs.attribute.numpy() == schema.attribute_of[variable.name], targets[variable.name]
+                mine = np.where(own, np.float32(0), x)[cells.row]
+                found[variable.name] = _trees(variable, mine, cells, fold[cells.row], trees, most_leaves, seed, pool)
     places = [i for i, v in enumerate(schema.variables) if v.name in found]
     forest = _joined(schema, places, [found[schema.variables[i].name][0] for i in places])
     folds = [rows[torch.from_numpy(fold == k).to(rows.device)] for k in range(FOLDS)]
@@ -141,19 +137,24 @@ class _Tree(NamedTuple):
 
 
 def _trees(
-    variable: Variable, x: NDArray[np.float32], cells: _Cells, fold: NDArray[Any], trees: int, leaves: int, seed: int
+    variable: Variable,
+    x: NDArray[np.float32],
+    cells: _Cells,
+    fold: NDArray[Any],
+    trees: int,
+    leaves: int,
+    seed: int,
+    pool: ThreadPoolExecutor,
 ) -> tuple[list[_Tree], Known]:
     """Of the inputs of a variable's cells, (n, columns), and the folds of these; with what the trees say of cells that
     they did not grow on."""
     width = variable.size if variable.family in DISCRETE else 1
-    grown, said = [], np.zeros((len(cells.row), width))
+    said = np.zeros((len(cells.row), width))
     shown = cells if variable.family in DISCRETE else cells._replace(value=microaggregated(cells.value))
-    for t in range(trees):
-        others = fold == t % FOLDS
-        tree, leaf = _tree(variable, x, shown, others, leaves, [seed, t])
-        said[others] += tree.values[leaf] / len(range(t % FOLDS, trees, FOLDS))
-        grown.append(tree)
-    return grown, (cells.value, said if variable.family in DISCRETE else said[:, 0])
+    grown = list(pool.map(lambda t: _tree(variable, x, shown, fold == t % FOLDS, leaves, [seed, t]), range(trees)))
+    for t, (tree, leaf) in enumerate(grown):
+        said[fold == t % FOLDS] += tree.values[leaf] / len(range(t % FOLDS, trees, FOLDS))
+    return [tree for tree, _ in grown], (cells.value, said if variable.family in DISCRETE else said[:, 0])
 
 
 def _tree(

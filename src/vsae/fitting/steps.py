@@ -37,8 +37,8 @@ from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.predictive import LATENT_DRAWS
 from vsae.imputation.shrinkage import trivial_estimates
 from vsae.model.config import VSAEConfig
-from vsae.model.features import recurring_values
 from vsae.model.latent_model import LatentModel, ModelT, resolve_device
+from vsae.model.recurring import cells_to_embed, recurring_values
 from vsae.model.vsae import VSAE
 from vsae.training.history import Callback, History, Progress, TrainingDiverged
 from vsae.training.loop import Learn, train
@@ -187,8 +187,7 @@ def _values_that_recur(data: FitData, most: int) -> int:
     blocks = data.schema.number_blocks
     if not blocks or not most:
         return 0
-    observed = data.batch.mask[:, [i for block in blocks for i in block.attributes]]
-    return len(recurring_values(data.batch.numbers(blocks), observed, most))
+    return len(recurring_values(data.batch.numbers(blocks), cells_to_embed(data.schema, data.batch), most))
 
 
 def withhold(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Tensor, Tensor]:

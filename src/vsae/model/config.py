@@ -83,7 +83,7 @@ class VSAEConfig:
     fill: Fill = "zero"  # what the networks read of a missing cell
     gaussian: bool = True  # DIFF(paper): the collective proposal corrects a Gaussian imputation; see gaussian.py
     features: FeatureSet = "rich"  # DIFF(paper): what the proposals read of a number; see features.py
-    recurring: int = 1024  # values, at most, that rows share and that have an embedding; see features.py
+    recurring: int = 1024  # values, at most, that rows share and that have an embedding; see recurring.py
     image_net: ImageNet = "conv"  # DIFF(paper): "flat" reads and decodes pixels by MLPs; see images.py
     channels: int = 16  # of an image network's first layer
     image_features: int = 256  # that a convolutional encoder gives

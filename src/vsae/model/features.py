@@ -5,10 +5,6 @@
            each of 12 bins between values of the column (0 below the bin, 1 above it, linear inside)
 
 The bins make a piecewise-linear function of y a linear map of its features; the normal score tames skewed columns.
-
-To a few pieces of a line, neighbours are much the same. But a patient's number, an exact dose or a price from a list
-say more: what other rows with the very same number have. So a number that several rows share is a level of its own,
-too, which has an embedding (docs/decisions/0019).
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from vsae.data.microaggregation import FEWEST, microaggregated
+from vsae.data.microaggregation import microaggregated
 from vsae.data.weights import systematic
 from vsae.model.config import FeatureSet
 
@@ -28,8 +24,6 @@ _FARTHEST_SCORE = 3.0  # of a knot; beyond the outermost, a score grows as the n
 _MOST_CELLS = 100_000  # that quantiles are taken of
 _COPIES = 4  # of a cell, on average, where weights say how often each is there
 _FARTHEST = 8.0  # standard deviations: an outlier must not swamp a layer's other inputs
-_MOST_AWAY = 2.0**12  # standard deviations: no value that recurs lies farther from the mean
-_APART = 2.0**14  # by which variables are set apart, so that all values that recur lie in one sorted list
 
 
 class NumberFeatures(nn.Module):
@@ -136,60 +130,3 @@ def _edges(column: Tensor) -> Tensor:
 def _increasing(knots: Tensor) -> Tensor:
     """Strictly increasing knots: ties (of columns with few values) get a hair's breadth."""
     return knots + 1e-4 * torch.arange(len(knots), device=knots.device, dtype=knots.dtype)
-
-
-# --- numbers that rows share
-
-
-def recurring_values(numbers: Tensor, observed: Tensor, most: int) -> Tensor:
-    """Keys, rising, of the values that at least `FEWEST` rows of a column show, the most frequent if there are more
-    than `most`; of (n, variables) numbers and which of them are observed.
-
-    >>> column = torch.tensor([[1.0]] * 5 + [[2.0]] * 4 + [[3.0]] * 7)
-    >>> recurring_values(column, torch.ones(16, 1, dtype=torch.bool), most=9)
-    tensor([1., 3.], dtype=torch.float64)
-    """
-    keys = [numbers.new_zeros(0, dtype=torch.float64)]
-    counts = [numbers.new_zeros(0, dtype=torch.long)]
-    for j, key in enumerate(_keys(numbers).T):  # once a fit, not once a step
-        column = key[observed[:, j]]
-        value, count = column[:: max(1, len(column) // _MOST_CELLS)].unique(return_counts=True)
-        shared = count >= FEWEST
-        keys.append(value[shared])
-        counts.append(count[shared])
-    every, frequent = torch.cat(keys), torch.cat(counts).argsort(descending=True, stable=True)
-    return every[frequent[:most]].sort().values
-
-
-def _keys(numbers: Tensor) -> Tensor:
-    """(…, variables) numbers as places on one line, float64: those of one variable do not meet those of another."""
-    variable = torch.arange(numbers.shape[-1], device=numbers.device, dtype=torch.float64)
-    return numbers.double().clamp(-_MOST_AWAY, _MOST_AWAY) + _APART * variable
-
-
-class RecurringValues(nn.Module):
-    """Which of at most `size` values a number is.
-
-    >>> values = RecurringValues(4)
-    >>> values.fit(torch.tensor([[1.0]] * 5 + [[3.0]] * 5), torch.ones(10, 1, dtype=torch.bool))
-    >>> values(torch.tensor([[3.0], [2.0], [1.0]])).flatten()
-    tensor([1, 4, 0])
-    """
-
-    keys: Tensor
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size = size
-        self.register_buffer("keys", torch.full((size,), torch.finfo(torch.float64).max, dtype=torch.float64))
-
-    @torch.no_grad()
-    def fit(self, numbers: Tensor, observed: Tensor) -> None:
-        found = recurring_values(numbers, observed, self.size)
-        self.keys[: len(found)] = found
-
-    def forward(self, numbers: Tensor) -> Tensor:
-        """(…, variables) numbers → places among the values, `size` for none of them."""
-        key = _keys(numbers).contiguous()
-        place = torch.searchsorted(self.keys, key)
-        return torch.where(self.keys[place.clamp_max(self.size - 1)] == key, place, self.size)

@@ -3,7 +3,7 @@
 What a layer reads of a batch is put together by its `read`, which knows no weights and so can run ahead of training
 steps, and kept in `batch.readings`. Numbers come as features (`features.py`), images as vectors (`images.py`), both
 computed once for both proposals; levels are one-hot. A linear map of a one-hot vector is a row of its weight matrix, so
-levels, and numbers that recur (`features.py`), go through one embedding table, whatever their number. `SeparateInput`
+levels, and numbers that recur (`recurring.py`), go through one embedding table, whatever their number. `SeparateInput`
 keeps attributes apart, `JointInput` adds them up.
 
 Where missing cells are filled with noise, each row has its own in training, and all rows have the same in eval mode, so

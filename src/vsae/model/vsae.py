@@ -13,7 +13,6 @@ from vsae.data.remasking import remask, remask_weights
 from vsae.data.schema import Schema
 from vsae.model.aggregation import aggregation
 from vsae.model.config import VSAEConfig
-from vsae.model.features import RecurringValues
 from vsae.model.gaussian import GaussianImputation
 from vsae.model.generative import DataDistribution, DataNetwork, MaskNetwork
 from vsae.model.latent_model import Draws, LatentModel, Noise
@@ -25,6 +24,7 @@ from vsae.model.proposals import (
     DiagonalNormal,
     select,
 )
+from vsae.model.recurring import RecurringValues, cells_to_embed
 
 
 class Proposals(NamedTuple):
@@ -79,7 +79,7 @@ class VSAE(LatentModel):
         """And the Gaussian, which values recur, and what to re-mask how often."""
         super().fit_statistics(data)
         if self.recurring.size and self.number_blocks:
-            self.recurring.fit(data.numbers(self.number_blocks), data.usable[:, self.number_attributes])
+            self.recurring.fit(data.numbers(self.number_blocks), cells_to_embed(self.schema, data))
         if self.gaussian.width:
             usable = data.with_mask(data.usable)
             self.gaussian.fit(usable, self.number_features(usable))

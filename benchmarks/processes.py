@@ -153,4 +153,8 @@ def one_line(text: str) -> str:
 
 @cache
 def machine() -> str:
-    return f"{platform.machine()}, {os.cpu_count()} cores, python {platform.python_version()}"
+    """With its GPU, which ours use where there is one."""
+    import torch  # takes a second, and few need to know
+
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    return f"{platform.machine()}{gpu}, {os.cpu_count()} cores, python {platform.python_version()}"

@@ -33,7 +33,8 @@ from vsae.evaluation.metrics import mean_mode
 from vsae.fitting.blending import blend_with_trees, refit_trees
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import Effort, config_for
-from vsae.fitting.steps import FitData, assess, refit, split, with_known
+from vsae.fitting.rounds import refit
+from vsae.fitting.steps import FitData, assess, split, with_known
 from vsae.imputation.calibration import Calibration, HeldOutPredictions
 from vsae.imputation.point import completed
 from vsae.imputation.predictive import Predictive, predict

@@ -56,6 +56,7 @@ def test_an_embedding_is_added_where_its_value_is_shown_and_nowhere_else():
     data = Encoding.fit(schema, columns, mask, "standard").encode(columns, mask)
     model = VSAE(schema, VSAEConfig(recurring=8, members=2))
     model.fit_statistics(data)
+    model.recurring.fit(data.numbers(schema.number_blocks), torch.from_numpy(mask[:, [0, 2, 3]]))
     layer, batch = model.collective.input, model.read(data.for_members())
     before = layer(batch)
     assert layer.table is not None

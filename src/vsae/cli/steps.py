@@ -121,11 +121,11 @@ def fitted(source: FileTable, asked: Asked, state: Path | None = None, known: VS
 
 def continued(learn: Callable[[], VSAEImputer], state: Path | None, quiet: bool) -> VSAEImputer:
     """What a fit gives that goes on from its state, if it has one."""
-    from vsae.fitting.steps import TrainingStates
+    from vsae.fitting.rounds import TrainingStates
     from vsae.storage.checkpoint import FileFormatError
 
     states = TrainingStates.beside(state)
-    if any(path is not None and path.exists() for path in states):
+    if states.there():
         note(f"continuing the fit that {state} is the state of", quiet)
     try:
         return learn()

@@ -16,12 +16,12 @@ from vsae.data.schema import Schema
 from vsae.fitting.blending import Fold
 from vsae.fitting.fitted_baseline import FittedBaseline, NotOfMethod
 from vsae.fitting.presets import Effort, check_effort
-from vsae.fitting.steps import FitData, TrainingStates, assess, calibrate, kept_if_diverged, refit, split
+from vsae.fitting.rounds import TrainingStates, kept_if_diverged, refit, train_in_rounds
+from vsae.fitting.steps import FitData, assess, calibrate, split
 from vsae.model.config import VSAEConfig
 from vsae.model.latent_model import LatentModel
 from vsae.model.vsae import VSAE
 from vsae.training.history import Callback
-from vsae.training.loop import train
 
 
 def fit_baseline(
@@ -45,10 +45,7 @@ def fit_baseline(
     encoding = data.encoding.reaching_beyond() if kind.reaches_beyond else data.encoding
     fitted = FittedBaseline(model, encoding)
     with kept_if_diverged(fitted):
-        fitted.history = train(
-            model, parts.training, parts.held_out,
-            learn=learn, seed=parts.seed, callback=callback, checkpoint_path=states.training,
-        )  # fmt: skip
+        fitted.history = train_in_rounds(model, parts, learn, callback, states)
         assessed = assess(fitted, parts, [Fold()], seed)
         fitted.history = refit(model, data, parts, fitted.history, learn, callback, states.refit)
     fitted.calibration = calibrate(fitted, data, assessed, [Fold()], seed)

@@ -14,17 +14,15 @@ from vsae.data.schema import Schema
 from vsae.fitting.blending import blend_with_trees, choose_medians, refit_trees
 from vsae.fitting.fitted import FittedVSAE
 from vsae.fitting.presets import config_for
+from vsae.fitting.rounds import TrainingStates, kept_if_diverged, refit, train_in_rounds
 from vsae.fitting.start import Start
 from vsae.fitting.steps import (
     Context,
     FitData,
-    TrainingStates,
     assess,
     calibrate,
     find_relations,
     fit_prior,
-    kept_if_diverged,
-    refit,
     split,
 )
 from vsae.generation.rare_levels import common_levels
@@ -36,7 +34,6 @@ from vsae.model.latent_model import resolve_device
 from vsae.model.vsae import VSAE
 from vsae.training.em import learn
 from vsae.training.history import Callback
-from vsae.training.loop import train
 
 
 def fit(
@@ -79,11 +76,10 @@ def fit(
     model, parts = split(VSAE if start is None else start.model, data, config, seed, start)
     fitted = FittedVSAE(model, data.encoding, turns=turns_of(schema, data.batch))
     with kept_if_diverged(fitted):
-        fitted.history = train(
-            model, parts.training, parts.held_out,
-            learn=learn, seed=parts.seed, callback=callback, checkpoint_path=states.training,
-            config=None if start is None else start.gentle(config), goes_on=start is not None,
-        )  # fmt: skip
+        gentle = None if start is None else start.gentle(config)
+        fitted.history = train_in_rounds(
+            model, parts, learn, callback, states, config=gentle, goes_on=start is not None
+        )
         fitted.blend, folds, _ = blend_with_trees(fitted, parts.training, seed)
         assessed = assess(fitted, parts, folds, seed)
         fitted.relations = find_relations(fitted, parts, assessed)

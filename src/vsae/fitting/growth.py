@@ -83,7 +83,8 @@ def grow(
             x = inputs(batch, filling(batch)).cpu().numpy()
             for variable in (v for v in wanted if schema.attribute_of[v.name] in hidden):
                 own, cells = inputs.attribute.numpy() == schema.attribute_of[variable.name], targets[variable.name]
-                mine = np.where(own, np.float32(0), x)[cells.row]
+                mine = x[cells.row]
+                mine[:, own] = 0.0
                 found[variable.name] = _trees(variable, mine, cells, fold[cells.row], trees, most_leaves, seed, pool)
     places = [i for i, v in enumerate(schema.variables) if v.name in found]
     forest = _joined(schema, places, [found[schema.variables[i].name][0] for i in places])

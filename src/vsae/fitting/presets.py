@@ -21,18 +21,19 @@ class _Size:
     most_steps: int
     batch_size: int
     trees: int
+    rounds: int = 1  # at most
 
 
 _SIZES = {
     "fast": _Size(members=2, width=96, steps=6.0, most_steps=350, batch_size=128, trees=25),
-    "default": _Size(members=4, width=96, steps=11.0, most_steps=2000, batch_size=128, trees=30),
-    "best": _Size(members=12, width=96, steps=16.0, most_steps=4000, batch_size=256, trees=100),
+    "default": _Size(members=4, width=96, steps=11.0, most_steps=2000, batch_size=128, trees=30, rounds=2),
+    "best": _Size(members=12, width=96, steps=16.0, most_steps=4000, batch_size=256, trees=100, rounds=2),
 }
 # On a GPU members, width and batch cost next to nothing, so they are spent there.
 _SIZES_ON_GPU = {
     "fast": _Size(members=8, width=128, steps=11.0, most_steps=1000, batch_size=256, trees=25),
     "default": _Size(members=16, width=256, steps=44.0, most_steps=2000, batch_size=512, trees=50),
-    "best": _Size(members=24, width=256, steps=88.0, most_steps=6000, batch_size=512, trees=100),
+    "best": _Size(members=24, width=256, steps=88.0, most_steps=6000, batch_size=512, trees=100, rounds=2),
 }
 _FEW_ROWS_FOR_GPU = 1000  # which a wider network would learn by heart; they have the sizes of the next effort
 _FEWEST_STEPS = 150  # a table of 50 rows still needs the learning rate to rise and fall
@@ -61,6 +62,7 @@ def config_for(
     settings: dict[str, Any] = {
         "members": size.members,
         "steps": steps,
+        "rounds": size.rounds,
         "batch_size": min(size.batch_size, max(_FEWEST_IN_BATCH, _MOST_CELLS // len(schema))),
         "evaluate_every": max(10, steps // 16),
         "collective": NetShape(size.width, 1, residual=True),

@@ -31,8 +31,8 @@ class Start:
     rows: int = 0
 
     def config(self, asked: VSAEConfig) -> VSAEConfig:
-        """The networks of the start, to be trained as asked."""
-        return self.fitted.model.config.replace(**{name: getattr(asked, name) for name in _OF_TRAINING})
+        """The networks of the start, to be trained as asked, in one round."""
+        return self.fitted.model.config.replace(rounds=1, **{name: getattr(asked, name) for name in _OF_TRAINING})
 
     def gentle(self, config: VSAEConfig) -> VSAEConfig:
         return config.replace(learning_rate=config.learning_rate * _RATE)

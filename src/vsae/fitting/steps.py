@@ -1,16 +1,13 @@
-"""The steps of a fit: split, (train,) assess, refit, calibrate, fit the prior. Each takes values and returns a value.
+"""The steps of a fit: split, (train,) assess, (refit,) calibrate, fit the prior. Each takes values and returns a value.
 
 What is withheld by the first is known, and yet hidden from training: early stopping, shrinkage and the width of draws
-go by it. Then it is given back, and training goes on for a little.
+go by it. Then it is given back, and training goes on for a little. How long one trains is in `rounds.py`.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +22,6 @@ from vsae.data.randomness import private_rng
 from vsae.data.remasking import remask
 from vsae.data.schema import Kind, Schema
 from vsae.fitting.blending import Fold
-from vsae.fitting.fitted import FittedModel
 from vsae.fitting.start import Start
 from vsae.generation.marginals import MarginalMap
 from vsae.generation.rare_levels import Common
@@ -37,16 +33,13 @@ from vsae.imputation.linear_relations import LinearRelations
 from vsae.imputation.predictive import LATENT_DRAWS
 from vsae.imputation.shrinkage import trivial_estimates
 from vsae.model.config import VSAEConfig
-from vsae.model.latent_model import LatentModel, ModelT, resolve_device
+from vsae.model.latent_model import ModelT, resolve_device
 from vsae.model.recurring import cells_to_embed, recurring_values
 from vsae.model.vsae import VSAE
-from vsae.training.history import Callback, History, Progress, TrainingDiverged
-from vsae.training.loop import Learn, train
 from vsae.training.validation import HeldOut
 
 _MOST_VALIDATION_ROWS = 2000  # more would cost time and hardly sharpen the score
 _FEWEST_ROWS_TO_SPLIT = 50  # below that no row can be spared: cells of training rows are scored instead
-_REFIT_RATE = 0.3  # of the peak learning rate: to take the new cells in, not to start over
 _MOST_CALIBRATION_ROWS = 2000  # likewise
 _CALIBRATION_NUMBERS = 2**21  # cells of all members; a dozen floats are kept of each: 100 MB
 _MOST_PRIOR_ROWS = 4000  # enough for 128 directions of dependence
@@ -129,32 +122,6 @@ class Split(NamedTuple):
     seed: int
 
 
-class TrainingStates(NamedTuple):
-    """Where the two trainings keep their state; both files go when the fit is done."""
-
-    training: Path | None
-    refit: Path | None
-
-    @classmethod
-    def beside(cls, path: str | os.PathLike[str] | None) -> TrainingStates:
-        return cls(None, None) if path is None else cls(Path(path), Path(f"{os.fspath(path)}.refit"))
-
-    def remove(self) -> None:
-        for path in self:
-            if path is not None:
-                path.unlink(missing_ok=True)
-
-
-@contextmanager
-def kept_if_diverged(fitted: FittedModel[Any]) -> Iterator[None]:
-    """A training that diverges leaves the last good weights: the error carries the model that has them."""
-    try:
-        yield
-    except TrainingDiverged as error:
-        error.fitted = fitted
-        raise
-
-
 # --- split
 
 
@@ -167,8 +134,11 @@ def split(
 ) -> tuple[ModelT, Split]:
     """A model that has seen what it may see before training, and the cells it trains on and is judged by."""
     device = data.batch.mask.device
-    if start is None:
-        config = config.replace(recurring=_values_that_recur(data, config.recurring))
+    recurring = None
+    if start is None and config.recurring and data.schema.number_blocks:
+        numbers, cells = data.batch.numbers(data.schema.number_blocks), cells_to_embed(data.schema, data.batch)
+        recurring = recurring_values(numbers, cells, config.recurring)
+        config = config.replace(recurring=len(recurring))
     with private_rng(seed, device):
         model = build(data.schema, config).to(device)
         withheld, rows = withhold(data.schema, data.batch, config)
@@ -177,17 +147,11 @@ def split(
         training_seed = int(torch.randint(2**31, (1,)))  # before anything is drawn on the device
         if start is None:
             model.fit_statistics(training)
+            if recurring is not None and isinstance(model, VSAE):
+                model.recurring.keys.copy_(recurring)
         else:
             model.update_statistics(training, start.share(training.rows))
         return model, Split(shown, training, held_out, training_seed)
-
-
-def _values_that_recur(data: FitData, most: int) -> int:
-    """How many embeddings they need."""
-    blocks = data.schema.number_blocks
-    if not blocks or not most:
-        return 0
-    return len(recurring_values(data.batch.numbers(blocks), cells_to_embed(data.schema, data.batch), most))
 
 
 def withhold(schema: Schema, data: Batch, config: VSAEConfig) -> tuple[Tensor, Tensor]:
@@ -252,45 +216,6 @@ def find_relations(imputer: Imputer[VSAE], parts: Split, assessed: HeldOutPredic
     columns, mask = parts.data.rows(rows)
     relations = LinearRelations.fit(parts.data.encoding, columns, mask & ~training.withheld[rows].cpu().numpy())
     return None if relations is None else relations.borne_out(*assessed.estimates)
-
-
-# --- refit
-
-
-def refit(
-    model: LatentModel,
-    data: FitData,
-    parts: Split,
-    history: History,
-    learn: Learn,
-    callback: Callback | None = None,
-    checkpoint_path: Path | None = None,
-) -> History:
-    """Go on from the best weights, with the withheld cells: they are known, and no longer needed to judge by."""
-    config = model.config
-    if config.refit <= 0 or parts.training.withheld is None:
-        return history
-    before = history.records[-1]["step"]
-    steps = max(1, int(config.refit * before))
-    gentle = config.replace(
-        steps=steps, epochs=None, learning_rate=config.learning_rate * _REFIT_RATE, evaluate_every=steps
-    )
-
-    def further(progress: Progress) -> None:
-        if callback is not None:
-            seconds = history.seconds + progress.seconds
-            callback(replace(progress, step=before + progress.step, steps=before + steps, seconds=seconds))
-
-    more = train(
-        model,
-        data.batch,
-        learn=learn,
-        seed=parts.seed + 1,
-        config=gentle,
-        callback=further,
-        checkpoint_path=checkpoint_path,
-    )
-    return replace(history, seconds=history.seconds + more.seconds)
 
 
 # --- calibrate

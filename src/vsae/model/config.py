@@ -43,7 +43,7 @@ class NetShape:
 #: Every number has bounds: those of sizes are what no machine has memory or time for.
 _RANGES = (
     ("steps epochs batch_size evaluate_every patience", 1, 10**9),
-    ("latent_dim members channels", 1, 10**3),
+    ("latent_dim members channels rounds", 1, 10**3),
     ("image_features", 1, 10**5),
     ("latent_draws", 1, 10**4),
     ("e_step_samples trees recurring", 0, 10**4),
@@ -110,6 +110,7 @@ class VSAEConfig:
     # --- the training
     steps: int | None = 500  # at most; None: `epochs` decides
     epochs: int | None = None  # at most
+    rounds: int = 1  # of training, at most; another one, twice as long, where the last still lowered the error
     batch_size: int = 128
     learning_rate: float = 8e-3
     weight_decay: float = 0.1

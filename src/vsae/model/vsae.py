@@ -24,7 +24,7 @@ from vsae.model.proposals import (
     DiagonalNormal,
     select,
 )
-from vsae.model.recurring import RecurringValues, cells_to_embed
+from vsae.model.recurring import RecurringValues
 
 
 class Proposals(NamedTuple):
@@ -76,10 +76,8 @@ class VSAE(LatentModel):
         self.register_buffer("remask_weights", torch.ones(len(schema)))  # how much of each attribute is re-masked
 
     def fit_statistics(self, data: Batch) -> None:
-        """And the Gaussian, which values recur, and what to re-mask how often."""
+        """And the Gaussian, and what to re-mask how often."""
         super().fit_statistics(data)
-        if self.recurring.size and self.number_blocks:
-            self.recurring.fit(data.numbers(self.number_blocks), cells_to_embed(self.schema, data))
         if self.gaussian.width:
             usable = data.with_mask(data.usable)
             self.gaussian.fit(usable, self.number_features(usable))

@@ -227,7 +227,7 @@ class _Run:
 
     def end(self) -> None:
         """The best weights are the model's."""
-        if self.history.records:
+        if self.history.records or self.goes_on:
             _set_weights(self.model, self.best)
         self.take_step.release()
 

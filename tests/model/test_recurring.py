@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from torch.nn import functional as F
 
@@ -10,6 +11,7 @@ from vsae import VSAE, VSAEConfig, fit
 from vsae.data.encoding import Encoding
 from vsae.data.missingness import MCAR
 from vsae.data.schema import Schema, categorical, count, real
+from vsae.model import recurring
 from vsae.model.recurring import RecurringValues, cells_to_embed, jumps, recurring_values
 
 RNG = np.random.default_rng(0)
@@ -92,6 +94,61 @@ def test_an_age_is_like_its_neighbours_and_a_code_is_not():
     assert not jumps(values, others[:, :0], others[:, :0])
 
 
+def beside(age: np.ndarray, kind: str) -> tuple[Schema, np.ndarray]:
+    """A column that goes with age as smoothly as may be, or by chance, in ways that were taken for jumps once."""
+    n, rng = len(age), np.random.default_rng(5)
+    if kind == "rare levels":
+        share = 1 / np.arange(1, 42) ** 2.0
+        return Schema([real("age"), categorical("x", 41)]), rng.choice(41, n, p=share / share.sum())
+    if kind == "a band":
+        return Schema([real("age"), categorical("x", 10)]), (age // 10).astype(int)
+    if kind == "a pension":
+        return Schema([real("age"), categorical("x", 2)]), (age >= 65).astype(int)
+    if kind == "an illness of the old":
+        return Schema([real("age"), categorical("x", 2)]), (rng.random(n) < 1 / (1 + np.exp((72 - age) / 4))).astype(
+            int
+        )
+    x = {"a square": age**2, "a logarithm": np.log(age), "another scale": np.round(1.8 * age), "a birth": 2020 - age}
+    x["spread that grows"] = (age / 40) ** 2 * rng.normal(size=n) + 0.02 * age
+    return Schema([real("age"), real("x")]), x[kind]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "rare levels", "a band", "a pension", "an illness of the old", "a square", "a logarithm", "another scale",
+        "a birth", "spread that grows",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("rows", [1000, 6000])
+def test_rare_levels_curves_steps_and_twins_are_no_jumps(kind: str, rows: int):
+    age = np.clip(np.round(17 + np.random.default_rng(rows).gamma(2.5, 9.0, rows)), 17, 90)
+    schema, x = beside(age, kind)
+    mask = np.ones((rows, 2), dtype=bool)
+    columns = {"age": age, "x": x}
+    cells = cells_to_embed(schema, Encoding.fit(schema, columns, mask, "standard").encode(columns, mask))
+    assert not cells[:, 0].any()
+
+
+def test_codes_of_a_wide_table_are_found_by_a_few_of_the_others(monkeypatch: pytest.MonkeyPatch):
+    rows, wide = 1000, 300
+    code = RNG.integers(60, size=rows)
+    columns = {"code": code.astype(float)} | {f"x{j}": RNG.normal(size=60)[code].round(1) for j in range(wide)}
+    schema = Schema([real(name) for name in columns])
+    mask = np.ones((rows, wide + 1), dtype=bool)
+    data = Encoding.fit(schema, columns, mask, "standard").encode(columns, mask)
+    compared = []
+
+    def watched(column: torch.Tensor, x: torch.Tensor, known: torch.Tensor) -> bool:
+        compared.append(x.shape[1])
+        return jumps(column, x, known)
+
+    monkeypatch.setattr(recurring, "jumps", watched)
+    monkeypatch.setattr(recurring, "_MOST_VISITS", 10 * rows * wide)
+    assert cells_to_embed(schema, data)[:, 0].all()
+    assert max(compared) <= 11
+
+
 def test_embeddings_cost_nothing_where_ages_are_all_that_rows_share():
     age = RNG.integers(20, 70, size=400).astype(float)
     columns = {"age": age, "income": age + 5 * RNG.normal(size=400)}
@@ -102,11 +159,11 @@ def test_embeddings_cost_nothing_where_ages_are_all_that_rows_share():
 def test_a_code_tells_what_other_rows_with_it_have(tmp_path):
     schema, columns, mask = codes_decide()
     errors = {}
-    for recurring in (0, 200):
-        fitted = fit(schema, columns, mask, VSAEConfig(steps=150, recurring=recurring, trees=0))
+    for most in (0, 200):
+        fitted = fit(schema, columns, mask, VSAEConfig(steps=150, recurring=most, trees=0))
         filled = fitted.impute(columns, mask)
         hidden = ~mask[:, 1] & mask[:, 0]
-        errors[recurring] = (filled["level"] != columns["level"])[hidden].mean()
+        errors[most] = (filled["level"] != columns["level"])[hidden].mean()
     assert 70 < fitted.model.config.recurring <= 80  # no more than there are: codes, and their numbers
     assert errors[200] < 0.6 * errors[0]
     fitted.save(tmp_path / "m.vsae")

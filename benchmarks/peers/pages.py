@@ -177,7 +177,8 @@ def _disclosure() -> str:
         "biopsy, birthwt, colon, credit_data, diamonds, mpg, pbc, wage2), some 1,100 fits of random settings under",
         "MCAR .5 and MAR .3; before and besides, ideas were tried out on other masks of the tables here (adult,",
         "breast_cancer, german_credit and phishing last). Nothing was chosen on cells scored here, but the tables are",
-        "not unseen.",
+        "not unseen. The rows of `vsae-best` are of a version that trained in one round",
+        "([decision 0020](decisions/0020-rounds.md)).",
     )
 
 

@@ -77,7 +77,8 @@ def test_another_round_follows_where_the_last_one_paid(
 def test_the_error_at_a_step_is_that_of_the_nearest_evaluation() -> None:
     found = history([4.0, 3.0, None, 1.0], 400)
     assert score_at(found, 210) == 3.0
-    assert score_at(found, math.inf) == 1.0
+    assert score_at(found, 400) == 1.0
+    assert score_at(found, 1000) == 1.0
     assert math.isnan(score_at(found, 300))
 
 

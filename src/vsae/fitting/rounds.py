@@ -97,7 +97,7 @@ def train_in_rounds(
     )
     before = score_at(history, first / 2)
     for number in range(1, config.rounds):
-        now = score_at(history, math.inf)
+        now = score_at(history, history.records[-1]["step"])
         if not before > _PAYS * now:  # NaN where nothing is withheld
             break
         before, seed = now, parts.seed + 1 + number
@@ -112,8 +112,7 @@ def train_in_rounds(
 
 def score_at(history: History, step: float) -> float:
     """The members' mean error on withheld cells at the evaluation that is nearest to a step."""
-    last = history.records[-1]["step"]
-    record = min(history.records, key=lambda record: abs(record["step"] - min(step, last)))
+    record = min(history.records, key=lambda record: abs(record["step"] - step))
     scores = [score for score in record["score"] if score is not None]
     return sum(scores) / len(scores) if scores else math.nan
 
@@ -131,8 +130,8 @@ def refit(
     config = model.config
     if config.refit <= 0 or parts.training.withheld is None:
         return history
-    round_ = min(config.steps or history.records[-1]["step"], history.records[-1]["step"])
-    steps = max(1, int(config.refit * round_))
+    taken = history.records[-1]["step"]
+    steps = max(1, int(config.refit * min(taken, config.steps or taken)))  # of the first round, however many followed
     gentle = config.replace(
         steps=steps, epochs=None, learning_rate=config.learning_rate * _REFIT_RATE, evaluate_every=steps
     )
